@@ -27,7 +27,7 @@ from devtools.rest import RestClient, RestError
 Result = TypeVar("Result")
 RunKey = tuple[str, str]
 
-STOP_GRACE_SECONDS = 30.0
+STOP_GRACE_SECONDS = 15.0
 #: A coordinator sees within about 2 s that its scheduler is gone.
 ORPHAN_PATIENCE_SECONDS = 5.0
 START_TIMEOUT_SECONDS = 120.0
