@@ -60,8 +60,8 @@ def find_python() -> Python:
     if lacking:
         version, executable, _ = lacking[0]
         raise SetupError(
-            f"{executable} has no ensurepip, so it can not make a virtual environment:"
-            f" install python{version}-venv with the system's package manager (Debian, Ubuntu: apt-get install python{version}-venv)"
+            f"{executable} has no ensurepip, so it can not make a virtual environment: install"
+            f" python{version}-venv with the system's package manager (apt-get install python{version}-venv)"
         )
     where = f"SLOTGROUPS_PYTHON={named} is none" if named else "none was found on PATH"
     raise SetupError(f"a Python of version 3.10, 3.11, 3.12 or 3.13 is needed, {where}: install one")

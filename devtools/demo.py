@@ -1,0 +1,149 @@
+"""The demo: two slot groups on a real Airflow, filled with work, watched while they drain, and judged.
+
+`python3 dev.py demo` runs it. Exit code 0: every run succeeded, in order and within capacity.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from devtools.demo_data import read_executions, read_grants, read_groups
+from devtools.demo_summary import Grant, GroupSummary, summarize
+from devtools.demo_view import LiveView, PlainView, QueueView, order_line, summary_lines
+from devtools.deployment import RUN_ENDED, Deployment, DeploymentError
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / ".dev" / "demo"
+GROUPS = {
+    "demo_warehouse": (3, "three queries at once"),
+    "demo_api": (2, "two connections at once"),
+}
+#: Alone at first, so that its six tasks meet an idle group.
+FIRST_DAG = "demo_priorities"
+OTHER_DAGS = ("demo_wide_and_narrow", "demo_mapped", "demo_retries")
+DRAIN_TIMEOUT_SECONDS = 240.0
+STARTED = time.monotonic()
+
+
+def main() -> int:
+    """Run the demo; returns the exit code."""
+    signal.signal(signal.SIGTERM, _on_sigterm)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    try:
+        return demo(terminal)
+    except DeploymentError as error:
+        print(f"demo failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("demo interrupted, all that it started is stopped", file=sys.stderr)
+        return 130
+
+
+def demo(terminal: bool) -> int:
+    """Everything from an empty home to the verdict."""
+    run_id = f"demo_{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
+    # Eight workers are enough for five slots, and start faster.
+    config = {"AIRFLOW__CORE__PARALLELISM": "8"}
+    with Deployment(HOME, dags=ROOT / "dags_examples", config=config) as airflow:
+        prepare(airflow)
+        say("starting Airflow: scheduler, DAG processor, API server")
+        airflow.start()
+        say(f"Airflow is up at {airflow.url}, no password")
+        airflow.wait_dag_parsed([FIRST_DAG, *OTHER_DAGS])
+        failed = run_dags(airflow, run_id, terminal)
+        code = verdict(airflow, run_id, failed)
+        if terminal:
+            stay(airflow)
+    say("Airflow is stopped")
+    return code
+
+
+def prepare(airflow: Deployment) -> None:
+    """Tables and groups."""
+    say(f"preparing {HOME.relative_to(ROOT)}: airflow db migrate")
+    airflow.migrate()
+    for name, (slots, description) in GROUPS.items():
+        say(f'airflow slotgroups set {name} {slots} "{description}"')
+        airflow.cli("slotgroups", "set", name, str(slots), description)
+
+
+def run_dags(airflow: Deployment, run_id: str, terminal: bool) -> list[str]:
+    """Trigger the DAGs and watch the queue drain; returns the DAGs whose run did not succeed."""
+    states = _watch(airflow, run_id, [FIRST_DAG], terminal)
+    states |= _watch(airflow, run_id, OTHER_DAGS, terminal)
+    return sorted(dag_id for dag_id, state in states.items() if state != "success")
+
+
+def verdict(airflow: Deployment, run_id: str, failed: Sequence[str]) -> int:
+    """Print the summary; returns 0 when all went as it should."""
+    grants = read_grants(airflow, run_id)
+    summaries = summarize_groups(airflow, run_id, grants)
+    faults = [f"{dag_id}: the run did not succeed" for dag_id in failed]
+    faults += [fault for one in summaries for fault in one.faults]
+    print("\nSummary, from Airflow's own tables and the queue's:")
+    print("\n".join(f"  {line}" for line in summary_lines(summaries)))
+    print(f"  {order_line(FIRST_DAG.removeprefix('demo_'), grants)}")
+    print("\n".join(f"  FAULT {fault}" for fault in faults) or "  order and capacity were kept")
+    sys.stdout.flush()
+    return 1 if faults else 0
+
+
+def summarize_groups(airflow: Deployment, run_id: str, grants: Sequence[Grant]) -> list[GroupSummary]:
+    """One summary for each group of the demo."""
+    executions = read_executions(airflow, run_id)
+    return [summarize(group, slots, grants, executions) for group, (slots, _) in GROUPS.items()]
+
+
+def stay(airflow: Deployment) -> None:
+    """Leave Airflow running until Ctrl-C."""
+    print(f"\nAirflow goes on at {airflow.url} (no password). Ctrl-C stops it.", flush=True)
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        print(flush=True)
+        say("stopping Airflow")
+
+
+def say(line: str) -> None:
+    """A line of progress with the seconds since the start."""
+    print(f"[{time.monotonic() - STARTED:6.1f} s] {line}", flush=True)
+
+
+def _watch(airflow: Deployment, run_id: str, dag_ids: Sequence[str], terminal: bool) -> dict[str, str]:
+    """Trigger these DAGs and show the groups until the runs have ended; returns the runs' states."""
+    for dag_id in dag_ids:
+        airflow.unpause(dag_id)
+        airflow.trigger(dag_id, run_id)
+    say(f"triggered {', '.join(dag_ids)}")
+    view: QueueView = LiveView(Console()) if terminal else PlainView(say)
+    with view:
+
+        def ended() -> dict[str, str]:
+            view.show(read_groups(airflow, run_id))
+            return _states(airflow, run_id, dag_ids)
+
+        return airflow.wait_for(ended, DRAIN_TIMEOUT_SECONDS, f"the end of {', '.join(dag_ids)}")
+
+
+def _states(airflow: Deployment, run_id: str, dag_ids: Sequence[str]) -> dict[str, str]:
+    """The states of these runs, nothing while one of them goes on."""
+    rows = airflow.rows("SELECT dag_id, state FROM dag_run WHERE run_id = :run_id", run_id=run_id)
+    states = {row["dag_id"]: str(row["state"]) for row in rows if row["dag_id"] in dag_ids}
+    return states if all(state in RUN_ENDED for state in states.values()) else {}
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
