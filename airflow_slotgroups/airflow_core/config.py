@@ -1,0 +1,66 @@
+"""Our section of Airflow's configuration; the options are declared in `provider.py`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+
+from airflow.configuration import conf
+
+from airflow_slotgroups.domain.errors import InvalidValueError
+
+SECTION = "slotgroups"
+
+
+class CoordinatorPlace(str, Enum):
+    """Where coordinators run."""
+
+    SCHEDULER = "scheduler"
+    """Beside every scheduler, started by it."""
+    EXTERNAL = "external"
+    """By themselves, with `airflow slotgroups coordinator`."""
+    OFF = "off"
+    """Nowhere: waiters wait."""
+
+
+def coordinator_place() -> CoordinatorPlace:
+    """Return where coordinators run.
+
+    :raises InvalidValueError: the option has another value.
+    """
+    value = conf.get(SECTION, "coordinator", fallback=CoordinatorPlace.SCHEDULER.value).strip().lower()
+    try:
+        return CoordinatorPlace(value)
+    except ValueError:
+        allowed = ", ".join(place.value for place in CoordinatorPlace)
+        raise InvalidValueError(
+            f"[{SECTION}] coordinator", value, f"set it to one of {allowed} in airflow.cfg"
+        ) from None
+
+
+def busy_interval() -> timedelta:
+    """Return the pause between cycles while a group has both waiters and holders."""
+    return positive_seconds("busy_interval_seconds", 0.1)
+
+
+def idle_interval() -> timedelta:
+    """Return the pause between cycles else."""
+    return positive_seconds("idle_interval_seconds", 0.5)
+
+
+def lease() -> timedelta:
+    """Return how long a grant may stay unused before it is taken back (DESIGN rule 6)."""
+    return positive_seconds("lease_seconds", 60.0)
+
+
+def positive_seconds(option: str, default: float) -> timedelta:
+    """Read an option in seconds.
+
+    :raises InvalidValueError: it is not above 0.
+    """
+    value = conf.getfloat(SECTION, option, fallback=default)
+    if value <= 0:
+        raise InvalidValueError(
+            f"[{SECTION}] {option}", value, "set a number of seconds above 0 in airflow.cfg"
+        )
+    return timedelta(seconds=value)

@@ -1,0 +1,72 @@
+"""Row locks and time-outs, on databases that have them and on those that do not (DESIGN rule 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.utils.sqlalchemy import with_row_locks
+from sqlalchemy import Select, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+LOCK_TIMEOUT_MS = 900
+"""Below PostgreSQL's deadlock_timeout (1 s), so that in a deadlock it is we who give way, not the scheduler."""
+
+IDLE_TIMEOUT_MS = 30_000
+"""A stopped coordinator must not keep its locks for ever."""
+
+LOCKED_CODES = ("55P03", "40P01", "40001")
+LOCKED_NUMBERS = (1205, 1213, 3572)
+LOCKED_WORDS = ("database is locked", "database table is locked")
+
+
+def has_row_locks(session: Session) -> bool:
+    """Tell whether Airflow itself locks rows on this database: not on SQLite, not on MariaDB."""
+    dialect = session.get_bind().dialect
+    if dialect.name == "sqlite":
+        return False
+    return dialect.name != "mysql" or bool(getattr(dialect, "supports_for_update_of", False))
+
+
+def skip_locked(query: Select[Any], session: Session) -> Select[Any]:
+    """Lock the rows that nobody else has locked, and leave out the others."""
+    return with_row_locks(query, session=session, skip_locked=True) if has_row_locks(session) else query
+
+
+def no_wait(query: Select[Any], session: Session) -> Select[Any]:
+    """Lock the rows or raise at once."""
+    return with_row_locks(query, session=session, nowait=True) if has_row_locks(session) else query
+
+
+def wait_for_lock(query: Select[Any], session: Session) -> Select[Any]:
+    """Lock the rows, waiting at most `LOCK_TIMEOUT_MS`."""
+    return with_row_locks(query, session=session) if has_row_locks(session) else query
+
+
+def limit_waiting(session: Session, lock_timeout_ms: int = LOCK_TIMEOUT_MS) -> None:
+    """Bound, for this transaction alone, how long it waits for locks and how long it may sit idle.
+
+    Set per transaction and not per session, so that it also works behind a pooler such as PgBouncer.
+    """
+    dialect = session.get_bind().dialect.name
+    if dialect == "postgresql":
+        session.execute(
+            text(
+                "SELECT set_config('lock_timeout', :lock, true),"
+                " set_config('idle_in_transaction_session_timeout', :idle, true)"
+            ),
+            {"lock": f"{lock_timeout_ms}ms", "idle": f"{IDLE_TIMEOUT_MS}ms"},
+        )
+    elif dialect == "mysql":
+        session.execute(text("SET innodb_lock_wait_timeout = 1"))
+
+
+def is_locked(error: DBAPIError) -> bool:
+    """Tell a lock that could not be had (or a deadlock) from every other database error."""
+    origin = error.orig
+    if getattr(origin, "pgcode", None) in LOCKED_CODES or getattr(origin, "sqlstate", None) in LOCKED_CODES:
+        return True
+    numbers = getattr(origin, "args", ())
+    if numbers and numbers[0] in LOCKED_NUMBERS:
+        return True
+    return any(word in str(origin) for word in LOCKED_WORDS)

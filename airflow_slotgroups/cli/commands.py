@@ -1,0 +1,197 @@
+"""What the commands do: read arguments, call a service, print."""
+
+from __future__ import annotations
+
+import functools
+import getpass
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from airflow.cli.simple_table import AirflowConsole
+from airflow.utils import cli as cli_utils
+from airflow.utils.cli import suppress_logs_and_warning
+from airflow.utils.providers_configuration_loader import providers_configuration_loaded
+
+from airflow_slotgroups.airflow_core.config import CoordinatorPlace, coordinator_place
+from airflow_slotgroups.domain.errors import InvalidValueError, SlotGroupsError
+from airflow_slotgroups.domain.states import Strategy
+from airflow_slotgroups.services import groups, health, queue
+
+Command = Callable[[Namespace], None]
+
+
+def readable(function: Command) -> Command:
+    """End with one clear line, and code 1, on an error that a person is meant to read."""
+
+    @functools.wraps(function)
+    def wrapped(args: Namespace) -> None:
+        try:
+            function(args)
+        except SlotGroupsError as error:
+            raise SystemExit(f"Error: {error}") from None
+
+    return wrapped
+
+
+def show(rows: Sequence[dict[str, Any]], output: str) -> None:
+    """Print rows; JSON and YAML keep numbers as numbers."""
+    console = AirflowConsole()
+    if output == "json":
+        console.print_as_json(rows)  # type: ignore[arg-type]  # annotated as dict, takes what json takes
+    elif output == "yaml":
+        console.print_as_yaml(rows)  # type: ignore[arg-type]  # annotated as dict, takes what yaml takes
+    else:
+        console.print_as(list(rows), output)
+
+
+def change_of(args: Namespace) -> groups.GroupChange:
+    """Read the settings from the arguments; `adopt` has neither slots nor description."""
+    return groups.GroupChange(
+        slots=getattr(args, "slots", None),
+        description=getattr(args, "description", None),
+        strategy=Strategy(args.strategy) if args.strategy else None,
+        max_passes=args.max_passes,
+        ageing_seconds=args.ageing_seconds,
+    )
+
+
+def group_row(status: groups.GroupStatus) -> dict[str, Any]:
+    """One line of `list` and `get`."""
+    return {
+        "pool": status.pool,
+        "slots": status.slots,
+        "mode": status.mode.value,
+        "strategy": status.strategy.value,
+        "ageing_seconds": status.ageing_seconds,
+        "used": status.used,
+        "free": status.free,
+        "overdraft": status.overdraft,
+        "waiting": status.waiting,
+        "description": status.description,
+        "notice": status.notice,
+    }
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def list_command(args: Namespace) -> None:
+    """List the slot groups."""
+    show([group_row(status) for status in groups.list_groups()], args.output)
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def get_command(args: Namespace) -> None:
+    """Show one slot group."""
+    show([group_row(groups.get_group(args.pool))], args.output)
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def set_command(args: Namespace) -> None:
+    """Make a slot group, or change one."""
+    made = groups.set_group(args.pool, change_of(args), who=getpass.getuser(), comment=args.comment)
+    print(f"Slot group '{args.pool}' {'made' if made else 'changed'}")
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def delete_command(args: Namespace) -> None:
+    """Delete a slot group."""
+    groups.delete(args.pool, who=getpass.getuser(), comment=args.comment)
+    stays = "; the pool itself stays, Airflow needs it" if args.pool == groups.DEFAULT_POOL else ""
+    print(f"Slot group '{args.pool}' deleted{stays}")
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def adopt_command(args: Namespace) -> None:
+    """Turn an ordinary pool into a slot group."""
+    status = groups.adopt(args.pool, change_of(args), who=getpass.getuser(), comment=args.comment)
+    print(f"Pool '{args.pool}' is a slot group now: {status.used} of {status.slots} slots in use")
+    for line in groups.what_adopting_means(status):
+        print(line)
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def dissolve_command(args: Namespace) -> None:
+    """Turn a slot group back into an ordinary pool."""
+    done = groups.dissolve(
+        args.pool, who=getpass.getuser(), end_sections=args.end_sections, comment=args.comment
+    )
+    print(f"'{args.pool}' is an ordinary pool again")
+    if not done:
+        print("Some of its tasks were locked; the coordinator moves them within seconds")
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def queue_command(args: Namespace) -> None:
+    """Show holders and waiters."""
+    if args.limit < 1:
+        raise InvalidValueError("--limit", args.limit, "give 1 or more")
+    show([queue_row(entry) for entry in queue.queue_of(args.pool, args.limit)], args.output)
+
+
+def queue_row(entry: queue.QueueEntry) -> dict[str, Any]:
+    """One line of `queue`."""
+    return {
+        "position": entry.position,
+        "state": entry.state.value,
+        "dag_id": entry.dag_id,
+        "run_id": entry.run_id,
+        "task_id": entry.task_id,
+        "map_index": entry.map_index,
+        "try_number": entry.try_number,
+        "slots": entry.slots,
+        "priority": entry.priority,
+        "seconds": round(entry.seconds, 1),
+        "reason_code": entry.reason_code,
+        "reason": entry.reason,
+    }
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def check_command(args: Namespace) -> None:
+    """Say what is wrong."""
+    problems = health.check()
+    if problems or args.output in ("json", "yaml"):
+        show(
+            [{"problem": p.code, "where": p.where, "what": p.text, "remedy": p.remedy} for p in problems],
+            args.output,
+        )
+    else:
+        print("All is well: a coordinator is alive and every slot group is served")
+    if problems:
+        raise SystemExit(1)
+
+
+@providers_configuration_loaded
+@readable
+def coordinator_command(args: Namespace) -> None:
+    """Serve the slot groups in this process."""
+    place = coordinator_place()
+    if place is not CoordinatorPlace.EXTERNAL:
+        raise InvalidValueError(
+            "[slotgroups] coordinator",
+            place.value,
+            "set it to 'external' to run coordinators by themselves",
+        )
+    from airflow_slotgroups.coordinator.process import run_coordinator
+
+    run_coordinator()

@@ -1,0 +1,79 @@
+"""The commands and their arguments; light, since Airflow loads this for every command line."""
+
+from __future__ import annotations
+
+from airflow.cli.cli_config import (
+    ARG_OUTPUT,
+    ARG_VERBOSE,
+    ActionCommand,
+    Arg,
+    CLICommand,
+    GroupCommand,
+    lazy_load_command,
+)
+
+ARG_NAME = Arg(("pool",), metavar="NAME", help="Name of the slot group, which is that of its pool")
+ARG_POOL = Arg(("pool",), metavar="NAME", help="Name of the pool")
+ARG_SLOTS = Arg(("slots",), metavar="SLOTS", type=int, help="Slots of the group, -1 for no limit")
+ARG_DESCRIPTION = Arg(("description",), nargs="?", help="What the group is for")
+ARG_STRATEGY = Arg(
+    ("--strategy",),
+    choices=("strict", "backfill"),
+    help="strict: freed slots are kept for the head of the queue; backfill: smaller requests may pass it",
+)
+ARG_MAX_PASSES = Arg(
+    ("--max-passes",), type=int, help="How often smaller requests may pass one head (backfill; default 10)"
+)
+ARG_AGEING = Arg(
+    ("--ageing-seconds",),
+    type=int,
+    help="Seconds of waiting that are worth one point of priority; 0 for none",
+)
+ARG_COMMENT = Arg(("-c", "--comment"), help="Why; kept in the audit log")
+ARG_LIMIT = Arg(("--limit",), type=int, default=1000, help="Show at most that many waiters")
+ARG_END_SECTIONS = Arg(
+    ("--end-sections",), action="store_true", help="End sections that hold slots instead of refusing"
+)
+
+SETTINGS = (ARG_STRATEGY, ARG_MAX_PASSES, ARG_AGEING, ARG_COMMENT)
+
+
+def command(name: str, text: str, *args: Arg) -> ActionCommand:
+    """Describe one command; its function is that of the same name in `commands`."""
+    return ActionCommand(
+        name=name,
+        help=text,
+        func=lazy_load_command(f"airflow_slotgroups.cli.commands.{name.replace('-', '_')}_command"),
+        args=(*args, ARG_VERBOSE),
+    )
+
+
+COMMANDS = (
+    command("list", "List the slot groups", ARG_OUTPUT),
+    command("get", "Show one slot group", ARG_NAME, ARG_OUTPUT),
+    command(
+        "set",
+        "Make a slot group with its pools, or change one",
+        ARG_NAME,
+        ARG_SLOTS,
+        ARG_DESCRIPTION,
+        *SETTINGS,
+    ),
+    command("delete", "Delete a slot group that nobody uses, with its pools", ARG_NAME, ARG_COMMENT),
+    command("adopt", "Turn an ordinary pool into a slot group", ARG_POOL, *SETTINGS),
+    command(
+        "dissolve", "Turn a slot group back into an ordinary pool", ARG_NAME, ARG_END_SECTIONS, ARG_COMMENT
+    ),
+    command(
+        "queue", "Show who holds slots and who waits, in order, and why", ARG_NAME, ARG_LIMIT, ARG_OUTPUT
+    ),
+    command("check", "Say what is wrong and what to do; exits with 1 if anything is", ARG_OUTPUT),
+    command("coordinator", "Serve the slot groups, where [slotgroups] coordinator is 'external'"),
+)
+
+
+def get_cli_commands() -> list[CLICommand]:
+    """Return what Airflow adds to its command line."""
+    return [
+        GroupCommand(name="slotgroups", help="Manage slot groups: pools with a queue", subcommands=COMMANDS)
+    ]

@@ -1,0 +1,151 @@
+"""One cycle: what a coordinator does two to ten times a second (DESIGN sections 2 and 4)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.clock import Clock, utcnow
+from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
+from airflow_slotgroups.airflow_core.sessions import SessionFactory
+from airflow_slotgroups.coordinator.steps import STEPS, Desk
+from airflow_slotgroups.domain.order import FORCED_MAJOR
+from airflow_slotgroups.domain.planner import free_slots
+from airflow_slotgroups.domain.states import Mode
+from airflow_slotgroups.store.decisions import decide, let_in
+from airflow_slotgroups.store.groups import StoredGroup, load_groups, lock_free_groups
+from airflow_slotgroups.store.queue import heads_of_queues
+from airflow_slotgroups.store.sizes import keep_pools
+from airflow_slotgroups.store.use import read_use
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class CycleResult:
+    """What a cycle found and did.
+
+    :param busy: some group has both waiters and holders, so that a slot may become free at any moment.
+    :param granted: requests let in.
+    :param errors: what failed, by group; the other groups were served.
+    """
+
+    busy: bool = False
+    granted: int = 0
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+class Cycle:
+    """Looks without locks, and locks only what it then changes.
+
+    :param sessions: opens a session, one for each transaction.
+    :param clock: tells the moment.
+    :param lease: how long a grant may stay unused.
+    """
+
+    def __init__(
+        self, sessions: SessionFactory, clock: Clock = utcnow, lease: timedelta = timedelta(minutes=1)
+    ):
+        self.sessions = sessions
+        self.clock = clock
+        self.desk = Desk(lease=lease)
+
+    def run(self) -> CycleResult:
+        """Run one cycle."""
+        result = CycleResult()
+        # 1. Look for whatever is not as it should be, without locks.
+        with self.sessions() as session:
+            names = [group.name for group in load_groups(session)]
+            to_do = self.anything_to_do(session)
+        # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
+        if to_do:
+            self.put_right(names)
+        # 3. Find the groups that have a waiter and room for one.
+        with self.sessions() as session:
+            groups = self.groups_to_serve(session, result)
+        # 4. Let waiters in, one group after the other, one decision in one transaction.
+        for group in groups:
+            self.serve(group, result)
+        return result
+
+    def anything_to_do(self, session: Session) -> bool:
+        """Ask the steps in order until one finds something."""
+        groups = load_groups(session)
+        now = self.clock()
+        return bool(groups) and any(step.find(self.desk, session, groups, now) for step in STEPS)
+
+    def put_right(self, names: Sequence[str]) -> None:
+        """Do the steps in order under the locks of the groups, each looking anew at what the ones before left."""
+        with self.sessions() as session:
+            limit_waiting(session)
+            groups = lock_free_groups(session, names)
+            now = self.clock()
+            for step in STEPS if groups else ():
+                if found := step.find(self.desk, session, groups, now):
+                    step.apply(self.desk, session, groups, found, now)
+
+    def groups_to_serve(self, session: Session, result: CycleResult) -> list[str]:
+        """Name the groups that may let somebody in; full ones cost nothing more."""
+        groups = [group for group in load_groups(session) if group.mode is not Mode.DISSOLVING]
+        heads = heads_of_queues(session, [group.name for group in groups])
+        waiting = [group for group in groups if group.name in heads]
+        use = read_use(session, [group.name for group in waiting]) if waiting else {}
+        result.busy = any(use.get(group.name) for group in waiting)
+        return [
+            group.name
+            for group in waiting
+            if heads[group.name] == FORCED_MAJOR or has_room(group, use.get(group.name, 0))
+        ]
+
+    def serve(self, name: str, result: CycleResult) -> None:
+        """Let waiters of one group in; a fault in one group does not keep the others waiting."""
+        try:
+            if self.would_let_in(name):
+                result.granted += self.let_waiters_in(name)
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise
+            if not is_locked(error):
+                self.note_error(name, error, result)
+        except Exception as error:
+            self.note_error(name, error, result)
+
+    def note_error(self, name: str, error: Exception, result: CycleResult) -> None:
+        """Log a fault of one group and report it."""
+        log.exception("Slot group '%s': this cycle let nobody in", name)
+        result.errors[name] = f"{type(error).__name__}: {error}"
+
+    def would_let_in(self, name: str) -> bool:
+        """Decide without locks whether it is worth while to take them."""
+        with self.sessions() as session:
+            groups = [group for group in load_groups(session) if group.name == name]
+            return any(decide(session, group, self.clock()).plan.grants for group in groups)
+
+    def let_waiters_in(self, name: str) -> int:
+        """Decide again under the group's lock, and carry it out."""
+        with self.sessions() as session:
+            limit_waiting(session)
+            groups = lock_free_groups(session, [name])
+            return sum(self.carry_out(session, group) for group in groups)
+
+    def carry_out(self, session: Session, group: StoredGroup) -> int:
+        """One decision in one transaction (rule 7)."""
+        now = self.clock()
+        decision = decide(session, group, now)
+        granted = let_in(session, group, decision, now)
+        if granted:
+            group.row.stalled_since = None
+        elif decision.plan.grants:
+            group.row.stalled_since = group.row.stalled_since or now
+        keep_pools(session, [group], now)
+        return len(granted)
+
+
+def has_room(group: StoredGroup, used: int) -> bool:
+    """Tell whether an ordinary waiter may be let in at all."""
+    return group.mode in (Mode.ACTIVE, Mode.BYPASS) and free_slots(group.planned(), used) != 0

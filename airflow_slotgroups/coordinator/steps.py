@@ -1,0 +1,174 @@
+"""The steps that put a group right, in the order in which a cycle does them.
+
+Each first finds, which needs no lock, and then applies what it found, under the group's lock. A cycle in
+which no step finds anything writes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.dags import TaskLimitReader
+from airflow_slotgroups.airflow_core.jobs import executors_have_room
+from airflow_slotgroups.domain.states import Admission, Mode
+from airflow_slotgroups.store.adoption import go_on_dissolving
+from airflow_slotgroups.store.decisions import cannot_start, take_back
+from airflow_slotgroups.store.discovery import Arrival, enqueue, find_arrivals
+from airflow_slotgroups.store.groups import StoredGroup
+from airflow_slotgroups.store.holders import (
+    HolderFindings,
+    Stranger,
+    count_strangers,
+    find_strangers,
+    look_at_holders,
+    settle_holders,
+)
+from airflow_slotgroups.store.queue import QueuedTask, granted_tasks, heads_of_queues
+from airflow_slotgroups.store.sizes import edited_by_hand, keep_pools, pools_to_write
+from airflow_slotgroups.store.strays import Stray, find_strays, send_home, waits
+
+SLOW_DISCOVERY = 0.02
+"""Seconds; a discovery that takes longer is made once in `SLOW_PACE` seconds alone (DESIGN rule 9)."""
+SLOW_PACE = 1.0
+
+
+@dataclass
+class Desk:
+    """What a coordinator keeps in mind from one cycle to the next; losing it costs time and nothing else."""
+
+    lease: timedelta
+    limits: TaskLimitReader = field(default_factory=TaskLimitReader)
+    next_discovery: float = 0.0
+
+
+Groups = Sequence[StoredGroup]
+
+
+class Step(NamedTuple):
+    """Find what is to do (something falsy for nothing), and do it."""
+
+    find: Callable[[Desk, Session, Groups, datetime], Any]
+    apply: Callable[[Desk, Session, Groups, Any, datetime], None]
+
+
+class HolderChanges(NamedTuple):
+    """What becomes of holders.
+
+    :param unstartable: grants that came to nothing, and can come to nothing now.
+    :param overdue: grants that the scheduler has not used within the lease, though it could.
+    """
+
+    findings: HolderFindings
+    unstartable: list[QueuedTask]
+    overdue: list[QueuedTask]
+
+
+def find_holder_changes(desk: Desk, session: Session, groups: Groups, now: datetime) -> HolderChanges | None:
+    """Compare holders with their task instances."""
+    findings = look_at_holders(session, alive(groups))
+    idle = granted_tasks(session, findings.idle) if findings.idle else []
+    unstartable = [task for task in idle if cannot_start(task, now)]
+    overdue = overdue_grants(desk, session, [t for t in idle if t not in unstartable], findings, now)
+    changes = HolderChanges(findings, unstartable, overdue)
+    return changes if findings.ended or findings.started or unstartable or overdue else None
+
+
+def overdue_grants(
+    desk: Desk, session: Session, idle: Sequence[QueuedTask], findings: HolderFindings, now: datetime
+) -> list[QueuedTask]:
+    """Pick grants unused past the lease, if somebody else waits for the slot and the executors have room."""
+    late = [task for task in idle if findings.idle[task.waiter.id] + desk.lease < now]
+    if not late:
+        return []
+    heads = heads_of_queues(session, {task.pool for task in late})
+    return [task for task in late if task.pool in heads] if heads and executors_have_room(session) else []
+
+
+def settle(desk: Desk, session: Session, groups: Groups, found: HolderChanges, now: datetime) -> None:
+    """Release slots whose try has ended; take back grants that came to nothing."""
+    settle_holders(session, found.findings, now)
+    take_back(session, found.unstartable, not_before=None)
+    take_back(session, found.overdue, not_before=now + desk.lease)
+
+
+def find_uncounted(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stranger]:
+    """Find tasks that execute without having asked."""
+    return find_strangers(session, alive(groups))
+
+
+def count_them(desk: Desk, session: Session, groups: Groups, found: list[Stranger], now: datetime) -> None:
+    """Count them on sight."""
+    count_strangers(session, found, alive(groups), Admission.OUTSIDE, now)
+
+
+def find_lost(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stray]:
+    """Find task instances in running pools that have no business there."""
+    return find_strays(session, alive(groups))
+
+
+def bring_home(desk: Desk, session: Session, groups: Groups, found: list[Stray], now: datetime) -> None:
+    """Set their pool back, so that they queue."""
+    send_home(session, found, waits())
+
+
+def find_newcomers(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Arrival]:
+    """Find scheduled tasks that have no request yet, less often when that takes long."""
+    started = time.monotonic()
+    if started < desk.next_discovery:
+        return []
+    found = find_arrivals(session, alive(groups))
+    took = time.monotonic() - started
+    if took > SLOW_DISCOVERY and not found:
+        desk.next_discovery = started + SLOW_PACE
+    return found
+
+
+def enqueue_them(desk: Desk, session: Session, groups: Groups, found: list[Arrival], now: datetime) -> None:
+    """Give them waiting requests."""
+    enqueue(session, {group.name: group for group in groups}, found, desk.limits, now)
+
+
+def find_dissolving(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[StoredGroup]:
+    """Find groups that are on their way back to an ordinary pool."""
+    return [group for group in groups if group.mode is Mode.DISSOLVING]
+
+
+def dissolve_on(
+    desk: Desk, session: Session, groups: Groups, found: list[StoredGroup], now: datetime
+) -> None:
+    """Send home what was locked by others when the group was dissolved."""
+    for group in found:
+        go_on_dissolving(session, group, wait=False)
+
+
+def find_wrong_pools(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
+    """Find groups whose pools are not as they should be."""
+    standing = [group for group in groups if group.mode is not Mode.DISSOLVING]
+    return any(edited_by_hand(group) for group in standing) or bool(pools_to_write(session, standing))
+
+
+def amend_them(desk: Desk, session: Session, groups: Groups, found: bool, now: datetime) -> None:
+    """Close pools again, and write the running pools' sizes."""
+    keep_pools(session, [group for group in groups if group.mode is not Mode.DISSOLVING], now)
+
+
+def alive(groups: Groups) -> list[str]:
+    """Name the groups that are not being dissolved."""
+    return [group.name for group in groups if group.mode is not Mode.DISSOLVING]
+
+
+STEPS = (
+    Step(find_holder_changes, settle),
+    Step(find_uncounted, count_them),
+    Step(find_lost, bring_home),
+    Step(find_newcomers, enqueue_them),
+    Step(find_dissolving, dissolve_on),
+    # Last, since it locks rows of slot_pool: the commit follows at once.
+    Step(find_wrong_pools, amend_them),
+)

@@ -1,0 +1,99 @@
+"""Fail-safes that need not run in every cycle: waiters that wait no longer, and the heartbeat."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from airflow_slotgroups.airflow_core.clock import Clock, utcnow
+from airflow_slotgroups.airflow_core.locks import limit_waiting
+from airflow_slotgroups.airflow_core.sessions import SessionFactory
+from airflow_slotgroups.store.coordinators import Identity, report
+from airflow_slotgroups.store.groups import load_groups, lock_free_groups
+from airflow_slotgroups.store.waiters import AT_MOST, cancel_left, find_left
+
+INTERVAL = 2.0
+"""Seconds between sweeps, more when a sweep takes long."""
+SHARE = 0.05
+"""A sweep takes at most this share of the time."""
+
+
+class Sweep:
+    """Runs on an interval of its own.
+
+    :param sessions: opens a session, one for each transaction.
+    :param clock: tells the moment.
+    """
+
+    def __init__(self, sessions: SessionFactory, clock: Clock = utcnow):
+        self.sessions = sessions
+        self.clock = clock
+        self.due_at = 0.0
+
+    def run_if_due(self) -> None:
+        """Sweep if the interval has passed."""
+        started = time.monotonic()
+        if started < self.due_at:
+            return
+        more = self.run()
+        took = time.monotonic() - started
+        self.due_at = started if more else started + max(INTERVAL, took / SHARE)
+
+    def run(self) -> bool:
+        """Cancel the requests of waiters that wait no longer.
+
+        :return: whether there may be more of them.
+        """
+        with self.sessions() as session:
+            names = [group.name for group in load_groups(session)]
+            found = find_left(session, names) if names else {}
+        if found:
+            self.cancel(names)
+        return len(found) >= AT_MOST
+
+    def cancel(self, names: list[str]) -> None:
+        """Look again under the locks of the groups, and end what is found."""
+        with self.sessions() as session:
+            limit_waiting(session)
+            locked = [group.name for group in lock_free_groups(session, names)]
+            if locked:
+                cancel_left(session, find_left(session, locked), self.clock())
+
+
+class Heartbeat:
+    """Reports to the database that the coordinator lives, every two seconds.
+
+    :param sessions: opens a session, one for each transaction.
+    :param who: the coordinator.
+    :param clock: tells the moment.
+    """
+
+    def __init__(self, sessions: SessionFactory, who: Identity, clock: Clock = utcnow):
+        self.sessions = sessions
+        self.who = who
+        self.clock = clock
+        self.due_at = 0.0
+        self.last_cycle_at: datetime | None = None
+
+    def cycle_ended(self, seconds: float, error: str | None) -> None:
+        """Take note of a cycle, and report if it is time or if something is wrong.
+
+        :param error: what went wrong in the cycle; None when it ended well.
+        """
+        if error is None:
+            self.last_cycle_at = self.clock()
+        if time.monotonic() >= self.due_at:
+            self.due_at = time.monotonic() + INTERVAL
+            self.write(seconds, error)
+
+    def write(self, seconds: float, error: str | None) -> None:
+        """Write the row."""
+        with self.sessions() as session:
+            report(
+                session,
+                self.who,
+                self.clock(),
+                last_cycle_at=self.last_cycle_at,
+                cycle_seconds=seconds,
+                error=error,
+            )

@@ -1,0 +1,137 @@
+"""One base for every error that a person is meant to read: what is wrong, with which value, what to do."""
+
+from __future__ import annotations
+
+
+class SlotGroupsError(Exception):
+    """What happened, to which value, and the remedy.
+
+    :param message: one sentence with the offending value in it.
+    :param remedy: what to do about it, in the imperative.
+    """
+
+    can_retry = False
+    """Whether the same call may succeed later, with nothing changed."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message}; {remedy}" if remedy else message)
+        self.message = message
+        self.remedy = remedy
+
+
+class InvalidNameError(SlotGroupsError):
+    """The name can not be that of a slot group."""
+
+    def __init__(self, name: str, what: str, remedy: str) -> None:
+        super().__init__(f"'{name}' can not be a slot group: {what}", remedy)
+        self.name = name
+
+
+class InvalidValueError(SlotGroupsError):
+    """A setting has a value that it can not have."""
+
+    def __init__(self, setting: str, value: object, remedy: str) -> None:
+        super().__init__(f"{setting} can not be {value!r}", remedy)
+        self.setting = setting
+        self.value = value
+
+
+class UnknownGroupError(SlotGroupsError):
+    """No slot group of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is no slot group '{name}'",
+            "list the groups with 'airflow slotgroups list', make one with 'airflow slotgroups set'",
+        )
+        self.name = name
+
+
+class OrdinaryPoolError(SlotGroupsError):
+    """A pool of that name exists and is no slot group."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"'{name}' is an ordinary pool",
+            f"turn it into a slot group with 'airflow slotgroups adopt {quoted(name)}'",
+        )
+        self.name = name
+
+
+class UnknownPoolError(SlotGroupsError):
+    """No pool of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is no pool '{name}'",
+            f"make a slot group with 'airflow slotgroups set {quoted(name)} SLOTS'",
+        )
+        self.name = name
+
+
+class AlreadyGroupError(SlotGroupsError):
+    """The pool is a slot group already, or one of the pools that make up a group."""
+
+    def __init__(self, name: str, what: str, remedy: str) -> None:
+        super().__init__(f"'{name}' {what}", remedy)
+        self.name = name
+
+
+class PoolNameTakenError(SlotGroupsError):
+    """A foreign pool bears the name that the group's running pool needs (scenario S73)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"a pool '{name}' exists already, and is not ours",
+            "rename or delete that pool in Admin → Pools, then try again",
+        )
+        self.name = name
+
+
+class GroupInUseError(SlotGroupsError):
+    """The group has requests that the action would end."""
+
+    def __init__(self, name: str, waiting: int, holding: int, remedy: str) -> None:
+        super().__init__(f"slot group '{name}' is in use: {waiting} waiting, {holding} holding", remedy)
+        self.name = name
+        self.waiting = waiting
+        self.holding = holding
+
+
+class DissolvingError(SlotGroupsError):
+    """The group is being dissolved."""
+
+    can_retry = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"slot group '{name}' is being dissolved", "wait until its last tasks have gone home"
+        )
+        self.name = name
+
+
+class BusyError(SlotGroupsError):
+    """The database kept a row locked for longer than we wait."""
+
+    can_retry = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: the database rows stayed locked by others", "try again; nothing was changed"
+        )
+
+
+class TablesMissingError(SlotGroupsError):
+    """Our tables are missing or of another version (scenario S61)."""
+
+    def __init__(self, found: str | None, wanted: str) -> None:
+        state = "missing" if found is None else f"at version {found}, not {wanted}"
+        super().__init__(f"the tables of slot groups are {state}", "run 'airflow db migrate'")
+        self.found = found
+        self.wanted = wanted
+
+
+def quoted(name: str) -> str:
+    """Quote a name for a shell line that a person may copy."""
+    plain = name.replace("_", "").replace("-", "").replace(".", "").isalnum()
+    return name if plain else "'" + name.replace("'", "'\\''") + "'"

@@ -1,0 +1,82 @@
+"""What becomes of a holder, from what its task instance says now (DESIGN section 2, step 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from airflow_slotgroups.domain.states import EndReason, Word
+
+
+class Fate(Word):
+    """What a look at a holder finds."""
+
+    KEEP = "keep"
+    STARTED = "started"
+    """It was queued for the first time since the grant."""
+    IDLE = "idle"
+    """It was let in, and the scheduler has done nothing with it so far."""
+    END = "end"
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A granted request beside its task instance; the `ti_` values are None when that is gone.
+
+    :param was_queued: the grant is known to have come to something.
+    :param scheduled_at: scheduled_dttm, and
+    :param queued_at: queued_dttm of the task instance as they were at the grant.
+    """
+
+    try_number: int
+    was_queued: bool
+    scheduled_at: datetime | None
+    queued_at: datetime | None
+    ti_exists: bool
+    ti_state: str | None = None
+    ti_try_number: int | None = None
+    ti_next_method: str | None = None
+    ti_scheduled_at: datetime | None = None
+    ti_queued_at: datetime | None = None
+
+
+HELD_STATES = frozenset({"scheduled", "queued", "running", "restarting", "deferred", "awaiting_input"})
+
+
+def fate_of(holder: Holder) -> tuple[Fate, EndReason | None]:
+    """Tell what becomes of a holder, and why if it ends.
+
+    A task instance that is scheduled again with the same try number, after it ran and without a method to
+    go on with, comes a second time: a sensor in reschedule mode. One that was stuck in queued is set back to
+    scheduled with its queued_dttm erased, and keeps its slot (S29).
+    """
+    if not holder.ti_exists:
+        return Fate.END, EndReason.GONE
+    if holder.ti_try_number != holder.try_number:
+        return Fate.END, EndReason.CLEARED
+    if holder.ti_state not in HELD_STATES:
+        return Fate.END, EndReason.CLEARED if holder.ti_state is None else EndReason.ENDED
+    if comes_again(holder):
+        return Fate.END, EndReason.ENDED
+    if holder.was_queued:
+        return Fate.KEEP, None
+    return (Fate.IDLE if is_idle(holder) else Fate.STARTED), None
+
+
+def comes_again(holder: Holder) -> bool:
+    """Tell whether the same try was scheduled anew after it ran."""
+    return (
+        holder.ti_state == "scheduled"
+        and not holder.ti_next_method
+        and holder.ti_queued_at is not None
+        and holder.ti_scheduled_at != holder.scheduled_at
+    )
+
+
+def is_idle(holder: Holder) -> bool:
+    """Tell whether nothing has happened to the task instance since the grant."""
+    return (
+        holder.ti_state == "scheduled"
+        and not holder.ti_next_method
+        and holder.ti_queued_at == holder.queued_at
+    )

@@ -1,0 +1,35 @@
+"""Names of the pools that make up a slot group (DESIGN section 1)."""
+
+from __future__ import annotations
+
+from airflow_slotgroups.domain.errors import InvalidNameError
+
+RUNNING_SUFFIX = ".running"
+UNLIMITED_POOL = "slotgroups.unlimited"
+"""The pool, without a limit, in which tasks run that were started by force."""
+
+MAX_NAME_LENGTH = 256 - len(RUNNING_SUFFIX)
+"""Characters of a group's name: the helper pool's name must fit in `slot_pool.pool`."""
+
+
+def running_pool(pool: str) -> str:
+    """Name the pool in which the tasks of group `pool` run once they are let in."""
+    return pool + RUNNING_SUFFIX
+
+
+def check_group_name(pool: str) -> str:
+    """Return `pool` if a group may bear that name.
+
+    :raises InvalidNameError: the name is empty, too long, or that of a pool that groups use themselves.
+    """
+    if not pool.strip():
+        raise InvalidNameError(pool, "the name is empty", "give the group a name")
+    if len(pool) > MAX_NAME_LENGTH:
+        raise InvalidNameError(
+            pool,
+            f"the name has {len(pool)} characters",
+            f"choose one of at most {MAX_NAME_LENGTH}, so that '<name>{RUNNING_SUFFIX}' still is a pool's name",
+        )
+    if pool == UNLIMITED_POOL:
+        raise InvalidNameError(pool, "forced starts use that pool", "choose another name")
+    return pool

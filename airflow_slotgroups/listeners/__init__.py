@@ -1,0 +1,1 @@
+"""What we do inside Airflow's own processes: start a coordinator beside each scheduler."""

@@ -1,0 +1,141 @@
+"""Is everything served? Each problem says what to do (DESIGN rule 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups import __version__
+from airflow_slotgroups.airflow_core.clock import utcnow
+from airflow_slotgroups.airflow_core.config import CoordinatorPlace, coordinator_place
+from airflow_slotgroups.airflow_core.sessions import new_session
+from airflow_slotgroups.db_manager import check_tables
+from airflow_slotgroups.domain.errors import SlotGroupsError, TablesMissingError, quoted
+from airflow_slotgroups.domain.planner import plan
+from airflow_slotgroups.domain.snapshot import UNLIMITED, Snapshot
+from airflow_slotgroups.domain.states import Mode
+from airflow_slotgroups.store.coordinators import is_alive, load_coordinators
+from airflow_slotgroups.store.groups import StoredGroup, load_groups
+from airflow_slotgroups.store.history import last_event
+from airflow_slotgroups.store.queue import waiting_in
+from airflow_slotgroups.store.sizes import edited_by_hand
+from airflow_slotgroups.store.use import read_use
+
+STALLED_AFTER = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that keeps tasks waiting, or may.
+
+    :param where: the group, or what else it is about.
+    """
+
+    code: str
+    where: str
+    text: str
+    remedy: str
+
+
+def check() -> list[Problem]:
+    """Look at tables, coordinators and groups."""
+    with new_session() as session:
+        try:
+            check_tables(session)
+        except TablesMissingError as error:
+            return [Problem("tables", "database", error.message, error.remedy)]
+        return list(check_all(session, utcnow()))
+
+
+def check_all(session: Session, now: datetime) -> Iterator[Problem]:
+    """Yield what is wrong."""
+    yield from check_coordinators(session, now)
+    for group in load_groups(session):
+        yield from check_pools(group)
+        yield from check_progress(session, group, now)
+
+
+def check_coordinators(session: Session, now: datetime) -> Iterator[Problem]:
+    """Somebody must let waiters in."""
+    alive = [c for c in load_coordinators(session) if is_alive(c, now)]
+    if not alive:
+        yield no_coordinator()
+    for coordinator in alive:
+        where = f"coordinator {coordinator.hostname}:{coordinator.pid}"
+        if coordinator.error:
+            yield Problem("coordinator", where, coordinator.error, "see the log of the scheduler beside it")
+        if coordinator.version != __version__:
+            text = f"runs version {coordinator.version}, this is {__version__}"
+            yield Problem("version", where, text, "restart its scheduler")
+
+
+def no_coordinator() -> Problem:
+    """Say why nobody is served, and what to do about it."""
+    text = "no coordinator is alive: nobody is let in"
+    try:
+        place = coordinator_place()
+    except SlotGroupsError as error:
+        return Problem("coordinator", "configuration", f"{text}; {error.message}", error.remedy)
+    remedies = {
+        CoordinatorPlace.SCHEDULER: "start the scheduler, or see its log: it starts the coordinator",
+        CoordinatorPlace.EXTERNAL: "run 'airflow slotgroups coordinator'",
+        CoordinatorPlace.OFF: "set [slotgroups] coordinator to 'scheduler' and restart the scheduler",
+    }
+    return Problem("coordinator", "coordinators", text, remedies[place])
+
+
+def check_pools(group: StoredGroup) -> Iterator[Problem]:
+    """The two pools must be there, and as we keep them."""
+    name = group.name
+    if group.pool is None:
+        text = f"pool '{name}' is missing: its tasks can not run"
+        remedy = (
+            f"make it again with 'airflow pools set {quoted(name)} {group.row.slots} ...',"
+            f" or give the group up with 'airflow slotgroups dissolve {quoted(name)}'"
+        )
+        yield Problem("pool_missing", name, text, remedy)
+        return
+    if group.mode is Mode.DISSOLVING:
+        return
+    if edited_by_hand(group):
+        text = f"pool '{name}' was opened by hand to {group.pool.slots} slots"
+        yield Problem(
+            "pool_open",
+            name,
+            text,
+            "a coordinator takes that as the size and closes it; see that one is alive",
+        )
+    if group.running is None:
+        text = f"pool '{group.running_name}' is missing"
+        yield Problem("pool_missing", name, text, "a coordinator makes it again; see that one is alive")
+
+
+def check_progress(session: Session, group: StoredGroup, now: datetime) -> Iterator[Problem]:
+    """A group with a queue, free slots and an eligible request must let it in."""
+    since = group.row.stalled_since
+    if since is not None and since < now - STALLED_AFTER:
+        text = f"requests can be let in since {since:%Y-%m-%d %H:%M:%S} UTC and are not"
+        yield Problem(
+            "stalled", group.name, text, "see the scheduler's log; something keeps the task instances locked"
+        )
+        return
+    tasks = waiting_in(session, group.name, limit=200)
+    used = read_use(session, [group.name])[group.name]
+    first = next(
+        iter(plan(Snapshot(group.planned(), used, tuple(t.waiter for t in tasks), now)).grants), None
+    )
+    if first is None or group.row.slots == UNLIMITED:
+        return
+    arrived = next(task.arrived_at for task in tasks if task.waiter.id == first.id)
+    free_since = max(arrived, last_change(session, group))
+    if free_since < now - STALLED_AFTER:
+        text = f"{first.dag_id}.{first.task_id} could be let in for over a minute and is not"
+        yield Problem("stalled", group.name, text, "see that a coordinator is alive, and its scheduler's log")
+
+
+def last_change(session: Session, group: StoredGroup) -> datetime:
+    """When the group last let somebody in, got a slot back, or was changed."""
+    return max(filter(None, (last_event(session, group.name), group.row.updated_at)))

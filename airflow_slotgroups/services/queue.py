@@ -1,0 +1,131 @@
+"""The queue of a group, as people read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.clock import utcnow
+from airflow_slotgroups.domain.planner import plan
+from airflow_slotgroups.domain.reasons import Code
+from airflow_slotgroups.domain.snapshot import Snapshot
+from airflow_slotgroups.domain.states import Admission, RequestState
+from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.services.groups import find_group
+from airflow_slotgroups.services.transaction import read
+from airflow_slotgroups.store.groups import StoredGroup
+from airflow_slotgroups.store.keys import GRANTED
+from airflow_slotgroups.store.queue import waiting_in
+from airflow_slotgroups.store.use import read_use
+
+PAGE = 1000
+
+HOLDER_WORDS = {
+    Admission.QUEUE.value: "holds its slots",
+    Admission.FORCED.value: "holds its slots, started by force",
+    Admission.OUTSIDE.value: "runs outside the queue, and is counted",
+    Admission.ADOPTED.value: "holds its slots since before the pool was adopted",
+}
+
+
+@dataclass(frozen=True)
+class QueueEntry:
+    """One live request.
+
+    :param position: place in the queue, from 1; None for a holder.
+    :param since: when it arrived, or when it was granted.
+    :param reason_code: a word for machines; the reason is one sentence for people.
+    """
+
+    position: int | None
+    state: RequestState
+    request_id: int
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    try_number: int
+    slots: int
+    priority: int
+    since: datetime
+    seconds: float
+    reason_code: str
+    reason: str
+
+
+def queue_of(name: str, limit: int = PAGE) -> list[QueueEntry]:
+    """Return holders first, then waiters in the order in which they are let in, each with its reason.
+
+    :param limit: waiters at most.
+    :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
+    """
+    return read(lambda session: queue_in(session, name, limit))
+
+
+def queue_in(session: Session, name: str, limit: int) -> list[QueueEntry]:
+    """Read both halves in one session."""
+    group = find_group(session, name)
+    now = utcnow()
+    return holders(session, group, now) + waiters(session, group, limit, now)
+
+
+def holders(session: Session, group: StoredGroup, now: datetime) -> list[QueueEntry]:
+    """Read who holds slots, the longest first."""
+    query = select(R).where(R.pool == group.name, R.state == GRANTED).order_by(R.granted_at, R.id)
+    return [holder_entry(request, now) for request in session.scalars(query)]
+
+
+def holder_entry(request: R, now: datetime) -> QueueEntry:
+    """Describe a holder."""
+    since = request.granted_at or request.enqueued_at
+    admission = request.admission or Admission.QUEUE.value
+    return QueueEntry(
+        position=None,
+        state=RequestState.GRANTED,
+        request_id=request.id,
+        dag_id=request.dag_id,
+        run_id=request.run_id,
+        task_id=request.task_id,
+        map_index=request.map_index,
+        try_number=request.try_number,
+        slots=request.slots,
+        priority=request.priority,
+        since=since,
+        seconds=(now - since).total_seconds(),
+        reason_code=admission,
+        reason=HOLDER_WORDS[admission],
+    )
+
+
+def waiters(session: Session, group: StoredGroup, limit: int, now: datetime) -> list[QueueEntry]:
+    """Read who waits, and ask the planner why: the very function that lets them in."""
+    tasks = waiting_in(session, group.name, limit)
+    used = read_use(session, [group.name])[group.name]
+    reasons = plan(Snapshot(group.planned(), used, tuple(t.waiter for t in tasks), now)).reasons
+    return [
+        QueueEntry(
+            position=position,
+            state=RequestState.WAITING,
+            request_id=task.waiter.id,
+            dag_id=task.waiter.dag_id,
+            run_id=task.waiter.run_id,
+            task_id=task.waiter.task_id,
+            map_index=task.waiter.map_index,
+            try_number=task.try_number,
+            slots=task.waiter.slots,
+            priority=task.priority,
+            since=task.arrived_at,
+            seconds=(now - task.arrived_at).total_seconds(),
+            reason_code=reasons[task.waiter.id].code.value,
+            reason=words_for(reasons[task.waiter.id].code, reasons[task.waiter.id].text),
+        )
+        for position, task in enumerate(tasks, start=1)
+    ]
+
+
+def words_for(code: Code, text: str) -> str:
+    """A waiter that the planner would let in is let in by the coordinator, not by whoever looks."""
+    return "is let in by the coordinator's next cycle" if code is Code.NEXT_IN else text

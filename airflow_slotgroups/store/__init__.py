@@ -1,0 +1,1 @@
+"""All SQL of ours: reads a snapshot, applies a decision."""

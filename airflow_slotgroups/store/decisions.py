@@ -1,0 +1,129 @@
+"""One decision for one group: read a snapshot, plan, apply it, all in the caller's transaction (rule 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, bindparam, update
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI
+from airflow_slotgroups.airflow_core.task_instances import move_to_pool
+from airflow_slotgroups.domain.names import running_pool
+from airflow_slotgroups.domain.planner import Plan, Tally, plan, why_not_startable
+from airflow_slotgroups.domain.snapshot import Group, Snapshot
+from airflow_slotgroups.domain.states import Admission
+from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.store.groups import StoredGroup
+from airflow_slotgroups.store.keys import GRANTED, WAITING
+from airflow_slotgroups.store.queue import QueuedTask, candidates
+from airflow_slotgroups.store.requests import put_back
+from airflow_slotgroups.store.use import read_use
+
+BATCH = 200
+"""Waiters read at a time; with none left out in between, one batch serves a group of up to that many slots."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A plan and the rows that it speaks of."""
+
+    plan: Plan
+    tasks: dict[int, QueuedTask]
+
+
+def decide(session: Session, group: StoredGroup, now: datetime) -> Decision:
+    """Read the group's use and its waiters, and plan.
+
+    Reads on, batch by batch, only while there is room for a waiter that has not been looked at: each batch
+    leaves out what the plan has starved, so that a run at its limit costs one batch and not its whole length.
+    """
+    planned = group.planned()
+    used = read_use(session, [group.name])[group.name]
+    tasks: list[QueuedTask] = []
+    result: Plan | None = None
+    while True:
+        after = tasks[-1].place if tasks else None
+        batch = candidates(session, planned, now, BATCH, result, after)
+        tasks += batch
+        result = plan(Snapshot(planned, used, tuple(task.waiter for task in tasks), now))
+        if len(batch) < BATCH or not result.has_room_behind(planned):
+            return Decision(result, {task.waiter.id: task for task in tasks})
+
+
+def let_in(session: Session, group: StoredGroup, decision: Decision, now: datetime) -> list[QueuedTask]:
+    """Move the chosen tasks to the running pool and mark their requests granted.
+
+    A task instance that somebody has locked, or that waits no longer, stays out; the next cycle decides anew.
+
+    :return: those that were let in.
+    """
+    chosen = [decision.tasks[waiter.id] for waiter in decision.plan.grants]
+    still = and_(TI.state == SCHEDULED, TI.pool == group.name)
+    moved = move_to_pool(session, [task.ti_id for task in chosen], group.running_name, still)
+    granted = [task for task in chosen if task.ti_id in moved]
+    mark_granted(session, granted, now)
+    if granted:
+        count_passes(session, decision.plan)
+    return granted
+
+
+def mark_granted(session: Session, tasks: Sequence[QueuedTask], now: datetime) -> None:
+    """Turn waiting requests into granted ones."""
+    if not tasks:
+        return
+    statement = (
+        update(R.__table__)  # type: ignore[arg-type]  # declared as FromClause, is a Table
+        .where(R.id == bindparam("request_id"), R.state == WAITING)
+        .values(
+            state=GRANTED,
+            granted_at=now,
+            admission=bindparam("how"),
+            ti_scheduled_at=bindparam("scheduled_at"),
+            ti_queued_at=bindparam("queued_at"),
+        )
+    )
+    session.connection().execute(statement, [grant_values(task) for task in tasks])
+
+
+def grant_values(task: QueuedTask) -> dict[str, Any]:
+    """What a grant remembers of the task instance, to tell later whether it came to something."""
+    return {
+        "request_id": task.waiter.id,
+        "how": (Admission.FORCED if task.waiter.forced else Admission.QUEUE).value,
+        "scheduled_at": task.ti_scheduled_at,
+        "queued_at": task.ti_queued_at,
+    }
+
+
+def count_passes(session: Session, decided: Plan) -> None:
+    """Remember how often the head was passed, so that it is a bounded number over all cycles."""
+    for request_id, times in decided.passes.items():
+        session.execute(
+            update(R)
+            .where(R.id == request_id)
+            .values(passes=R.passes + times)
+            .execution_options(synchronize_session=False)
+        )
+
+
+def take_back(session: Session, tasks: Sequence[QueuedTask], not_before: datetime | None) -> None:
+    """Take back grants that the scheduler has not used; they wait again, in their old places.
+
+    :param not_before: when they may be let in again; None for at once.
+    """
+    moved: set[Any] = set()
+    for pool in sorted({task.pool for task in tasks}):
+        still = and_(TI.state == SCHEDULED, TI.pool == running_pool(pool))
+        ids = [task.ti_id for task in tasks if task.pool == pool and task.ti_id]
+        moved |= move_to_pool(session, ids, pool, still)
+    put_back(session, [task.waiter.id for task in tasks if task.ti_id in moved], not_before)
+
+
+def cannot_start(task: QueuedTask, now: datetime) -> bool:
+    """Ask the planner's own rule about a single request."""
+    alone = Snapshot(Group(task.pool, 0), 0, (task.waiter,), now)
+    return why_not_startable(task.waiter, alone, Tally(), Plan(free=None)) is not None

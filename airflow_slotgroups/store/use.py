@@ -1,0 +1,55 @@
+"""How many slots of a group are in use: derived, never counted (DESIGN rule 1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, union_all
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.tables import DEFERRED, EXECUTING, TI, DagRun, real_run
+from airflow_slotgroups.domain.names import running_pool
+from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.store.keys import GRANTED, is_granted
+
+
+def read_use(session: Session, names: Collection[str]) -> Counter[str]:
+    """Read the slots in use of groups by name.
+
+    One statement reads both halves, the granted requests and the tasks that ask for nothing: between two, a
+    task could pass from one half to the other and be missed by both.
+    """
+    group_of = {pool: name for name in names for pool in (name, running_pool(name))}
+    use: Counter[str] = Counter()
+    for pool, slots in session.execute(union_all(granted_slots(names), stranger_slots(names))):
+        use[group_of[pool]] += int(slots)
+    return use
+
+
+def granted_slots(names: Collection[str]) -> Select[Any]:
+    """Slots of live granted requests."""
+    return select(R.pool, func.sum(R.slots)).where(R.state == GRANTED, R.pool.in_(names)).group_by(R.pool)
+
+
+def stranger_slots(names: Collection[str]) -> Select[Any]:
+    """Slots of tasks that execute in one of the two pools without a granted request."""
+    return (
+        select(TI.pool, func.sum(TI.pool_slots))
+        .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
+        .where(executes_in(names), ~is_granted(), real_run())
+        .group_by(TI.pool)
+    )
+
+
+def executes_in(names: Collection[str], *, deferred_too: bool = False) -> ColumnElement[bool]:
+    """A task instance counts in one of the pools; deferred ones in the running pool.
+
+    :param deferred_too: deferred ones count in the pool that tasks name as well, as while it is adopted.
+    """
+    closed = (*EXECUTING, DEFERRED) if deferred_too else EXECUTING
+    return or_(
+        and_(TI.pool.in_(names), TI.state.in_(closed)),
+        and_(TI.pool.in_([running_pool(name) for name in names]), TI.state.in_((*EXECUTING, DEFERRED))),
+    )

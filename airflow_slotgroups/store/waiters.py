@@ -1,0 +1,51 @@
+"""Waiters that wait no longer: cleared, marked by hand, deleted (scenarios S26, S28, S40)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI
+from airflow_slotgroups.domain.states import EndReason, Kind
+from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.store.keys import WAITING, same_task_instance
+from airflow_slotgroups.store.requests import end_requests
+
+AT_MOST = 1000
+
+
+def find_left(session: Session, names: Collection[str], limit: int = AT_MOST) -> dict[int, EndReason]:
+    """Find waiting requests whose task instance is gone, another try, or not waiting in that pool."""
+    query = (
+        select(R.id, R.try_number, TI.id.label("ti_id"), TI.try_number.label("ti_try_number"))
+        .outerjoin(TI, same_task_instance())
+        .where(R.state == WAITING, R.kind == Kind.TASK.value, R.pool.in_(names))
+        .where(
+            or_(
+                TI.id.is_(None),
+                TI.try_number != R.try_number,
+                TI.state.is_distinct_from(SCHEDULED),
+                TI.pool != R.pool,
+            )
+        )
+        .limit(limit)
+    )
+    return {
+        row.id: reason_of(row.ti_id is not None, row.try_number == row.ti_try_number)
+        for row in session.execute(query)
+    }
+
+
+def reason_of(exists: bool, same_try: bool) -> EndReason:
+    """Name why a waiter waits no longer."""
+    if not exists:
+        return EndReason.GONE
+    return EndReason.LEFT if same_try else EndReason.CLEARED
+
+
+def cancel_left(session: Session, found: dict[int, EndReason], now: datetime) -> None:
+    """End them."""
+    end_requests(session, found, now)
