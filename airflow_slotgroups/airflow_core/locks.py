@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from airflow.utils.sqlalchemy import with_row_locks
-from sqlalchemy import Select, text
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.typing import AnySelect
 
 LOCK_TIMEOUT_MS = 900
 """Below PostgreSQL's deadlock_timeout (1 s), so that in a deadlock it is we who give way, not the scheduler."""
@@ -28,17 +28,17 @@ def has_row_locks(session: Session) -> bool:
     return dialect.name != "mysql" or bool(getattr(dialect, "supports_for_update_of", False))
 
 
-def skip_locked(query: Select[Any], session: Session) -> Select[Any]:
+def skip_locked(query: AnySelect, session: Session) -> AnySelect:
     """Lock the rows that nobody else has locked, and leave out the others."""
     return with_row_locks(query, session=session, skip_locked=True) if has_row_locks(session) else query
 
 
-def no_wait(query: Select[Any], session: Session) -> Select[Any]:
+def no_wait(query: AnySelect, session: Session) -> AnySelect:
     """Lock the rows or raise at once."""
     return with_row_locks(query, session=session, nowait=True) if has_row_locks(session) else query
 
 
-def wait_for_lock(query: Select[Any], session: Session) -> Select[Any]:
+def wait_for_lock(query: AnySelect, session: Session) -> AnySelect:
     """Lock the rows, waiting at most `LOCK_TIMEOUT_MS`."""
     return with_row_locks(query, session=session) if has_row_locks(session) else query
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.locks import is_locked, no_wait, wait_for_lock
 from airflow_slotgroups.airflow_core.tables import Pool
+from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.errors import BusyError
 
 
@@ -30,8 +31,8 @@ COLUMNS = (Pool.pool, Pool.slots, Pool.include_deferred, Pool.description, Pool.
 
 def read_pools(session: Session, names: Collection[str]) -> dict[str, PoolRow]:
     """Read pools by name; those that do not exist are left out."""
-    rows = session.execute(select(*COLUMNS).where(Pool.pool.in_(names)))
-    return {row.pool: PoolRow(*row) for row in rows}
+    query: AnySelect = select(*COLUMNS).where(Pool.pool.in_(names))
+    return {row.pool: PoolRow(*row) for row in session.execute(query)}
 
 
 def lock_pools(session: Session, names: Iterable[str], *, wait: bool = True) -> dict[str, PoolRow]:
@@ -42,7 +43,7 @@ def lock_pools(session: Session, names: Iterable[str], *, wait: bool = True) -> 
 
     :param wait: False raises a database error at once when somebody holds one of the rows.
     """
-    query = select(*COLUMNS).where(Pool.pool.in_(list(names))).order_by(Pool.pool)
+    query: AnySelect = select(*COLUMNS).where(Pool.pool.in_(list(names))).order_by(Pool.pool)
     locking = wait_for_lock(query, session) if wait else no_wait(query, session)
     return {row.pool: PoolRow(*row) for row in session.execute(locking)}
 
@@ -54,7 +55,7 @@ def write_pools(session: Session, found: Mapping[str, PoolRow], wanted: Iterable
     :raises BusyError: somebody holds one of the rows, or has changed it since.
     """
     rows = sorted(wanted, key=lambda row: row.pool)
-    query = select(*COLUMNS).where(Pool.pool.in_([row.pool for row in rows])).order_by(Pool.pool)
+    query: AnySelect = select(*COLUMNS).where(Pool.pool.in_([row.pool for row in rows])).order_by(Pool.pool)
     try:
         now = {row.pool: PoolRow(*row) for row in session.execute(no_wait(query, session))}
     except DBAPIError as error:

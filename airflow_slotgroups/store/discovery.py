@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.dags import NO_LIMITS, TaskLimitReader
 from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI, DagRun, real_run
+from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.order import order_major, order_minor
 from airflow_slotgroups.domain.snapshot import RunKey
 from airflow_slotgroups.domain.states import EndReason, Kind, RequestState
@@ -46,7 +47,7 @@ def find_arrivals(session: Session, names: Collection[str], limit: int = AT_MOST
 
     Of one moment, those of the older run and the lower map index come first, as in Airflow's own order.
     """
-    query = (
+    query: AnySelect = (
         select(
             TI.pool,
             TI.dag_id,

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, insert, or_, select, update
+from sqlalchemy import and_, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import TI, DagRun, real_run
+from airflow_slotgroups.airflow_core.typing import AnyRow, AnySelect
 from airflow_slotgroups.domain.lifecycle import Fate, Holder, fate_of
 from airflow_slotgroups.domain.names import running_pool
 from airflow_slotgroups.domain.order import order_minor
@@ -33,7 +34,7 @@ class HolderFindings:
 
 def look_at_holders(session: Session, names: Collection[str]) -> HolderFindings:
     """Compare every granted task request with its task instance; their number is bounded by the sizes."""
-    query = (
+    query: AnySelect = (
         select(
             R.id,
             R.try_number,
@@ -57,7 +58,7 @@ def look_at_holders(session: Session, names: Collection[str]) -> HolderFindings:
     return findings
 
 
-def sort_in(findings: HolderFindings, row: Row[Any]) -> None:
+def sort_in(findings: HolderFindings, row: AnyRow) -> None:
     """Add one holder to the findings."""
     fate, reason = fate_of(holder_of(row))
     if reason is not None:
@@ -68,7 +69,7 @@ def sort_in(findings: HolderFindings, row: Row[Any]) -> None:
         findings.idle[row.id] = row.granted_at
 
 
-def holder_of(row: Row[Any]) -> Holder:
+def holder_of(row: AnyRow) -> Holder:
     """Translate a row for the domain."""
     return Holder(
         try_number=row.try_number,
@@ -123,7 +124,7 @@ def find_strangers(session: Session, names: Collection[str], *, deferred_too: bo
 
     :param deferred_too: deferred ones count in the pool that tasks name as well, as while it is adopted.
     """
-    query = (
+    query: AnySelect = (
         select(
             TI.pool,
             TI.dag_id,

@@ -11,9 +11,7 @@ from sqlalchemy import (
     CTE,
     BigInteger,
     ColumnElement,
-    Row,
     ScalarSelect,
-    Select,
     Subquery,
     and_,
     case,
@@ -43,6 +41,7 @@ from airflow_slotgroups.airflow_core.tables import (
     Pool,
     bundle_team,
 )
+from airflow_slotgroups.airflow_core.typing import AnyRow, AnySelect
 from airflow_slotgroups.domain.order import FORCED_MAJOR
 from airflow_slotgroups.domain.planner import Plan
 from airflow_slotgroups.domain.snapshot import UNLIMITED, Group, Limit, Waiter
@@ -184,9 +183,9 @@ def first_in(name: str) -> ScalarSelect[int]:
     )
 
 
-def queued_tasks(counts: ActiveCounts) -> Select[Any]:
+def queued_tasks(counts: ActiveCounts) -> AnySelect:
     """Requests joined with everything that decides whether they may start."""
-    query = (
+    query: AnySelect = (
         select(
             R.id,
             R.pool,
@@ -329,7 +328,7 @@ def not_starved(so_far: Plan) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def queued_task(row: Row[Any], own: int = 0) -> QueuedTask:
+def queued_task(row: AnyRow, own: int = 0) -> QueuedTask:
     """Translate a row for the planner.
 
     :param own: how much of the counts is the request's own grant.

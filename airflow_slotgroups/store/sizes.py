@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Select, func, select, union_all
+from sqlalchemy import func, select, union_all
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.pools import PoolRow, write_pools
 from airflow_slotgroups.airflow_core.tables import EXECUTING, PARKED, TI
+from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.errors import BusyError
 from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
 from airflow_slotgroups.domain.snapshot import UNLIMITED
@@ -32,7 +32,7 @@ def elsewhere(session: Session, names: Collection[str]) -> Counter[str]:
     return use
 
 
-def section_slots(names: Collection[str]) -> Select[Any]:
+def section_slots(names: Collection[str]) -> AnySelect:
     """Slots held by sections."""
     return (
         select(R.pool, func.sum(R.slots))
@@ -41,7 +41,7 @@ def section_slots(names: Collection[str]) -> Select[Any]:
     )
 
 
-def forced_slots(names: Collection[str]) -> Select[Any]:
+def forced_slots(names: Collection[str]) -> AnySelect:
     """Slots of forced tasks, which run in the unlimited pool."""
     return (
         select(R.pool, func.sum(R.slots))
@@ -51,7 +51,7 @@ def forced_slots(names: Collection[str]) -> Select[Any]:
     )
 
 
-def executing_in(pools: Collection[str]) -> Select[Any]:
+def executing_in(pools: Collection[str]) -> AnySelect:
     """Slots of tasks that execute in pools that should be closed."""
     return (
         select(TI.pool, func.sum(TI.pool_slots))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select, union_all
+from sqlalchemy import ColumnElement, and_, func, or_, select, union_all
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import DEFERRED, EXECUTING, TI, DagRun, real_run
+from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.names import running_pool
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import GRANTED, is_granted
@@ -28,12 +28,12 @@ def read_use(session: Session, names: Collection[str]) -> Counter[str]:
     return use
 
 
-def granted_slots(names: Collection[str]) -> Select[Any]:
+def granted_slots(names: Collection[str]) -> AnySelect:
     """Slots of live granted requests."""
     return select(R.pool, func.sum(R.slots)).where(R.state == GRANTED, R.pool.in_(names)).group_by(R.pool)
 
 
-def stranger_slots(names: Collection[str]) -> Select[Any]:
+def stranger_slots(names: Collection[str]) -> AnySelect:
     """Slots of tasks that execute in one of the two pools without a granted request."""
     return (
         select(TI.pool, func.sum(TI.pool_slots))
