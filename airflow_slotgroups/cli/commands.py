@@ -20,6 +20,9 @@ from airflow_slotgroups.services import groups, health, queue
 
 Command = Callable[[Namespace], None]
 
+logged: Callable[[Command], Command] = cli_utils.action_cli
+"""Airflow's decorator, which has no annotations: the command is kept in the audit log."""
+
 
 def readable(function: Command) -> Command:
     """End with one clear line, and code 1, on an error that a person is meant to read."""
@@ -89,7 +92,7 @@ def get_command(args: Namespace) -> None:
     show([group_row(groups.get_group(args.pool))], args.output)
 
 
-@cli_utils.action_cli
+@logged
 @suppress_logs_and_warning
 @providers_configuration_loaded
 @readable
@@ -99,7 +102,7 @@ def set_command(args: Namespace) -> None:
     print(f"Slot group '{args.pool}' {'made' if made else 'changed'}")
 
 
-@cli_utils.action_cli
+@logged
 @suppress_logs_and_warning
 @providers_configuration_loaded
 @readable
@@ -110,7 +113,7 @@ def delete_command(args: Namespace) -> None:
     print(f"Slot group '{args.pool}' deleted{stays}")
 
 
-@cli_utils.action_cli
+@logged
 @suppress_logs_and_warning
 @providers_configuration_loaded
 @readable
@@ -122,7 +125,7 @@ def adopt_command(args: Namespace) -> None:
         print(line)
 
 
-@cli_utils.action_cli
+@logged
 @suppress_logs_and_warning
 @providers_configuration_loaded
 @readable

@@ -31,6 +31,7 @@ def run_offline() -> None:
 
 def run_online() -> None:
     """Change the database."""
+    assert settings.engine is not None  # Airflow has set it up before it calls a migration.
     with settings.engine.connect() as connection:
         context.configure(
             connection=connection, transaction_per_migration=True, include_object=only_ours, **OPTIONS
