@@ -20,6 +20,8 @@ from airflow_slotgroups.services import groups, health, queue
 
 Command = Callable[[Namespace], None]
 
+FOR_MACHINES = ("reason_code",)
+
 logged: Callable[[Command], Command] = cli_utils.action_cli
 """Airflow's decorator, which has no annotations: the command is kept in the audit log."""
 
@@ -45,7 +47,12 @@ def show(rows: Sequence[dict[str, Any]], output: str) -> None:
     elif output == "yaml":
         console.print_as_yaml(rows)  # type: ignore[arg-type]  # annotated as dict, takes what yaml takes
     else:
-        console.print_as(list(rows), output)
+        console.print_as([for_eyes(row) for row in rows], output)
+
+
+def for_eyes(row: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is for machines, and show nothing where there is nothing."""
+    return {key: "" if value is None else value for key, value in row.items() if key not in FOR_MACHINES}
 
 
 def change_of(args: Namespace) -> groups.GroupChange:

@@ -14,11 +14,12 @@ from airflow_slotgroups.airflow_core.clock import Clock, utcnow
 from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
 from airflow_slotgroups.coordinator.steps import STEPS, Desk
+from airflow_slotgroups.domain.errors import UnknownGroupError
 from airflow_slotgroups.domain.order import FORCED_MAJOR
 from airflow_slotgroups.domain.planner import free_slots
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.store.decisions import decide, let_in
-from airflow_slotgroups.store.groups import StoredGroup, load_groups, lock_free_groups
+from airflow_slotgroups.store.groups import StoredGroup, load_group, load_groups, lock_free_groups
 from airflow_slotgroups.store.queue import heads_of_queues
 from airflow_slotgroups.store.sizes import keep_pools
 from airflow_slotgroups.store.use import read_use
@@ -60,22 +61,21 @@ class Cycle:
         result = CycleResult()
         # 1. Look for whatever is not as it should be, without locks.
         with self.sessions() as session:
-            names = [group.name for group in load_groups(session)]
-            to_do = self.anything_to_do(session)
+            groups = load_groups(session)
+            to_do = self.anything_to_do(session, groups)
         # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
         if to_do:
-            self.put_right(names)
+            self.put_right([group.name for group in groups])
         # 3. Find the groups that have a waiter and room for one.
         with self.sessions() as session:
-            groups = self.groups_to_serve(session, result)
+            names = self.groups_to_serve(session, result)
         # 4. Let waiters in, one group after the other, one decision in one transaction.
-        for group in groups:
-            self.serve(group, result)
+        for name in names:
+            self.serve(name, result)
         return result
 
-    def anything_to_do(self, session: Session) -> bool:
+    def anything_to_do(self, session: Session, groups: Sequence[StoredGroup]) -> bool:
         """Ask the steps in order until one finds something."""
-        groups = load_groups(session)
         now = self.clock()
         return bool(groups) and any(step.find(self.desk, session, groups, now) for step in STEPS)
 
@@ -107,6 +107,8 @@ class Cycle:
         try:
             if self.would_let_in(name):
                 result.granted += self.let_waiters_in(name)
+        except UnknownGroupError:
+            log.debug("Slot group '%s' was dissolved in the meantime", name)
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise
@@ -123,8 +125,7 @@ class Cycle:
     def would_let_in(self, name: str) -> bool:
         """Decide without locks whether it is worth while to take them."""
         with self.sessions() as session:
-            groups = [group for group in load_groups(session) if group.name == name]
-            return any(decide(session, group, self.clock()).plan.grants for group in groups)
+            return bool(decide(session, load_group(session, name), self.clock()).plan.grants)
 
     def let_waiters_in(self, name: str) -> int:
         """Decide again under the group's lock, and carry it out."""

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.dags import TaskLimitReader
 from airflow_slotgroups.airflow_core.jobs import executors_have_room
+from airflow_slotgroups.airflow_core.locks import is_locked
 from airflow_slotgroups.domain.states import Admission, Mode
 from airflow_slotgroups.store.adoption import go_on_dissolving
 from airflow_slotgroups.store.decisions import cannot_start, take_back
@@ -142,9 +144,14 @@ def find_dissolving(desk: Desk, session: Session, groups: Groups, now: datetime)
 def dissolve_on(
     desk: Desk, session: Session, groups: Groups, found: list[StoredGroup], now: datetime
 ) -> None:
-    """Send home what was locked by others when the group was dissolved."""
+    """Send home what was locked by others when the group was dissolved; wait for no lock."""
     for group in found:
-        go_on_dissolving(session, group, wait=False)
+        try:
+            with session.begin_nested():
+                go_on_dissolving(session, group, wait=False)
+        except DBAPIError as error:
+            if not is_locked(error):
+                raise
 
 
 def find_wrong_pools(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
