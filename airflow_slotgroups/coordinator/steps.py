@@ -144,14 +144,19 @@ def find_dissolving(desk: Desk, session: Session, groups: Groups, now: datetime)
 def dissolve_on(
     desk: Desk, session: Session, groups: Groups, found: list[StoredGroup], now: datetime
 ) -> None:
-    """Send home what was locked by others when the group was dissolved; wait for no lock."""
+    """Send home what was locked by others when a group was dissolved."""
     for group in found:
-        try:
-            with session.begin_nested():
-                go_on_dissolving(session, group, wait=False)
-        except DBAPIError as error:
-            if not is_locked(error):
-                raise
+        dissolve_if_free(session, group)
+
+
+def dissolve_if_free(session: Session, group: StoredGroup) -> None:
+    """Go on with one group unless somebody holds its pools; the next cycle tries again."""
+    try:
+        with session.begin_nested():
+            go_on_dissolving(session, group, wait=False)
+    except DBAPIError as error:
+        if not is_locked(error):
+            raise
 
 
 def find_wrong_pools(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
