@@ -19,7 +19,9 @@ class Tally:
     task_runs: Counter[tuple[RunKey, str]] = field(default_factory=Counter)
 
     def add(self, waiter: Waiter) -> None:
-        """Count a waiter that is let in."""
+        """Count a waiter that is let in; an acquire never runs and takes no place in any limit."""
+        if waiter.kind is Kind.SECTION:
+            return
         self.runs[waiter.run] += 1
         self.tasks[waiter.task] += 1
         self.task_runs[waiter.run, waiter.task_id] += 1
