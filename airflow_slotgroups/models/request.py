@@ -46,7 +46,8 @@ class SlotRequest(Base):
     max_active_tis_per_dag: Mapped[int | None] = mapped_column(Integer, nullable=True)
     max_active_tis_per_dagrun: Mapped[int | None] = mapped_column(Integer, nullable=True)
     """The task's own limits, read from its serialized DAG at discovery."""
-    max_wait_seconds: Mapped[int | None] = mapped_column(Integer, nullable=True)
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
+    """When its task asked to be failed if it still waits (max_wait)."""
     release_task_id: Mapped[str | None] = mapped_column(StringID(), nullable=True)
     """The task that ends a section's hold; none: the end of the run does."""
 
@@ -71,6 +72,7 @@ class SlotRequest(Base):
     __table_args__ = (
         UniqueConstraint("dag_id", "run_id", "task_id", "map_index", "live", name="uq_slot_request_live"),
         Index("ix_slot_request_queue", "state", "pool", "order_major", "order_minor", "id"),
+        Index("ix_slot_request_expiry", "state", "expires_at"),
         Index("ix_slot_request_history", "pool", "ended_at"),
         Index("ix_slot_request_ended", "ended_at"),
     )

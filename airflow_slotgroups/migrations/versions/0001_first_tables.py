@@ -90,7 +90,7 @@ def make_request() -> None:
         sa.Column("passes", sa.Integer(), nullable=False),
         sa.Column("max_active_tis_per_dag", sa.Integer(), nullable=True),
         sa.Column("max_active_tis_per_dagrun", sa.Integer(), nullable=True),
-        sa.Column("max_wait_seconds", sa.Integer(), nullable=True),
+        sa.Column("expires_at", UtcDateTime(), nullable=True),
         sa.Column("release_task_id", StringID(), nullable=True),
         sa.Column("enqueued_at", UtcDateTime(), nullable=False),
         sa.Column("arrived_at", UtcDateTime(), nullable=False),
@@ -107,6 +107,7 @@ def make_request() -> None:
     )
     queue = ["state", "pool", "order_major", "order_minor", "id"]
     op.create_index("ix_slot_request_queue", "slot_request", queue)
+    op.create_index("ix_slot_request_expiry", "slot_request", ["state", "expires_at"])
     op.create_index("ix_slot_request_history", "slot_request", ["pool", "ended_at"])
     op.create_index("ix_slot_request_ended", "slot_request", ["ended_at"])
 
