@@ -39,6 +39,8 @@ class CoordinatorKeeper:
         self.child: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
         self.pause = FIRST_PAUSE
+        self.start_again_at: float | None = None
+        """When the next one is due; none while the present one is not known to be dead."""
 
     def start(self) -> None:
         """Start the process, apart from the terminal's signals, writing where the scheduler writes."""
@@ -46,6 +48,7 @@ class CoordinatorKeeper:
         command += ["--scheduler-job-id", str(self.job_id), "--parent-pid", str(os.getpid())]
         environment = {**os.environ, "_AIRFLOW_PROCESS_CONTEXT": "server"}
         self.started_at = time.monotonic()
+        self.start_again_at = None
         self.child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, start_new_session=True, env=environment
         )
@@ -54,14 +57,24 @@ class CoordinatorKeeper:
     def look_after(self) -> None:
         """Start it again if it has died, with a growing pause while it dies soon after its start."""
         # Processes that the scheduler forks have this object too, and no child.
-        if self.child is None or os.getpid() != self.owner or self.child.poll() is None:
+        if os.getpid() != self.owner or self.is_alive():
             return
+        if self.start_again_at is None:
+            self.start_again_at = self.note_death()
+        if time.monotonic() >= self.start_again_at:
+            self.start()
+
+    def is_alive(self) -> bool:
+        """Tell whether the process runs; one that could not be started does not."""
+        return self.child is not None and self.child.poll() is None
+
+    def note_death(self) -> float:
+        """Log it, once, and tell when to start the next one."""
         lived = time.monotonic() - self.started_at
         self.pause = FIRST_PAUSE if lived > HEALTHY_AFTER else min(self.pause * 2, LONGEST_PAUSE)
-        if lived < self.pause:
-            return
-        log.error("The slot groups coordinator ended with code %d; starting it again", self.child.returncode)
-        self.start()
+        code = self.child.returncode if self.child is not None else None
+        log.error("The slot groups coordinator does not run (exit code %s); starting it again", code)
+        return self.started_at + self.pause
 
 
 class SchedulerWatch:
