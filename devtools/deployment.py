@@ -79,6 +79,8 @@ class Deployment:
         """The environment of every process of this Airflow; nothing of the caller's Airflow is in it."""
         inherited = {key: value for key, value in os.environ.items() if not _is_foreign(key)}
         inherited["PATH"] = os.pathsep.join([str(Path(self.python).parent), os.environ.get("PATH", "")])
+        if self.database_url.startswith("mysql"):
+            inherited["PYTHONPATH"] = str(Path(__file__).parent / "pymysql_shim")
         return inherited | self._settings() | self._config
 
     def _settings(self) -> dict[str, str]:
