@@ -56,11 +56,22 @@ def lease() -> timedelta:
 def positive_seconds(option: str, default: float) -> timedelta:
     """Read an option in seconds.
 
-    :raises InvalidValueError: it is not above 0.
+    :raises InvalidValueError: it is no number, or not above 0.
     """
-    value = conf.getfloat(SECTION, option, fallback=default)
-    if value <= 0:
+    value = conf.get(SECTION, option, fallback=str(default))
+    try:
+        return timedelta(seconds=above_0(float(value)))
+    except (ValueError, OverflowError):
         raise InvalidValueError(
             f"[{SECTION}] {option}", value, "set a number of seconds above 0 in airflow.cfg"
-        )
-    return timedelta(seconds=value)
+        ) from None
+
+
+def above_0(number: float) -> float:
+    """Return the number.
+
+    :raises ValueError: it is not above 0.
+    """
+    if number <= 0:
+        raise ValueError(number)
+    return number
