@@ -61,9 +61,8 @@ def group(size: int = 1, **settings: Any) -> Group:
 
 def waiter(number: int, slots: int = 1, **settings: Any) -> Waiter:
     """Request `number` of task `t<number>`, which could start."""
-    return Waiter(
-        **{"id": number, "dag_id": "d", "run_id": "r", "task_id": f"t{number}", "slots": slots} | settings
-    )
+    values: dict[str, Any] = {"dag_id": "d", "run_id": "r", "task_id": f"t{number}", "slots": slots}
+    return Waiter(id=number, **values | settings)
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,7 @@ def test_a_wrong_setting_is_logged_and_no_more(
 
 def test_jobs_are_listened_to_once(popen: mock.Mock) -> None:
     listener = StartListener()
-    with mock.patch.object(start.event, "listen") as listen:
+    with mock.patch("sqlalchemy.event.listen") as listen:
         listener.on_starting(Job.__new__(Job))
         listener.on_starting(Job.__new__(Job))
 
