@@ -30,6 +30,12 @@ def options() -> dict[str, Any]:
             "Pause between cycles while a group has both waiters and holders.", "float", "0.1"
         ),
         "idle_interval_seconds": option("Pause between cycles else.", "float", "0.5"),
+        "allow_run_priority": option(
+            "Let a run override the priority of its tasks by conf['slot_priority']. Whoever may trigger a DAG could"
+            " jump the queue then.",
+            "boolean",
+            "False",
+        ),
         "lease_seconds": option(
             "How long a grant may stay unused by the scheduler before its slots go to somebody else.",
             "float",

@@ -53,6 +53,11 @@ def lease() -> timedelta:
     return positive_seconds("lease_seconds", 60.0)
 
 
+def allow_run_priority() -> bool:
+    """Tell whether a run may override the priority of its tasks by `conf["slot_priority"]`."""
+    return bool(conf.getboolean(SECTION, "allow_run_priority", fallback=False))
+
+
 def positive_seconds(option: str, default: float) -> timedelta:
     """Read an option in seconds.
 

@@ -11,6 +11,7 @@ from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import DagModel, DagRun
+from airflow_slotgroups.domain.names import RELEASE_OPERATOR
 from airflow_slotgroups.domain.snapshot import RunKey
 
 
@@ -66,6 +67,20 @@ class TaskLimitReader:
             return NO_LIMITS
         task = dag.get_task(task_id)
         return TaskLimits(task.max_active_tis_per_dag, task.max_active_tis_per_dagrun)
+
+
+def release_of(session: Session, run: RunKey, acquire_task_id: str) -> str | None:
+    """Name the task that ends the hold of an acquire: its teardown; None when the run's end does."""
+    query = select(DagRun).where(DagRun.dag_id == run.dag_id, DagRun.run_id == run.run_id)
+    dag_run = session.scalars(query).one_or_none()
+    if dag_run is None:
+        return None
+    dag = DBDagBag(load_op_links=False).get_dag_for_run(dag_run=dag_run, session=session)
+    if dag is None or not dag.has_task(acquire_task_id):
+        return None
+    behind = [dag.get_task(task_id) for task_id in dag.get_task(acquire_task_id).downstream_task_ids]
+    releases = [t.task_id for t in behind if t.is_teardown and t.task_type == RELEASE_OPERATOR]
+    return min(releases, default=None)
 
 
 def multi_team() -> bool:

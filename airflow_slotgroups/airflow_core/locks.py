@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow.models.taskinstance import TaskInstance
 from airflow.utils.sqlalchemy import with_row_locks
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -31,6 +32,13 @@ def has_row_locks(session: Session) -> bool:
 def skip_locked(query: AnySelect, session: Session) -> AnySelect:
     """Lock the rows that nobody else has locked, and leave out the others."""
     return with_row_locks(query, session=session, skip_locked=True) if has_row_locks(session) else query
+
+
+def skip_locked_task_instances(query: AnySelect, session: Session) -> AnySelect:
+    """Lock the free task instances of an ORM query, and not the DAG runs that come with them."""
+    if not has_row_locks(session):
+        return query
+    return with_row_locks(query, session=session, of=TaskInstance, skip_locked=True)
 
 
 def no_wait(query: AnySelect, session: Session) -> AnySelect:

@@ -10,9 +10,12 @@ from airflow.models.dagrun import DagRun
 from airflow.models.pool import Pool
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.team import dag_bundle_team_association_table as bundle_team
+from airflow.models.trigger import Trigger
 from airflow.utils.state import DagRunState, TaskInstanceState
 from airflow.utils.types import DagRunTriggeredByType
-from sqlalchemy import ColumnElement, and_, or_
+from sqlalchemy import ColumnElement, and_, exists, or_
+
+from airflow_slotgroups.domain.names import SLOT_TRIGGER_PATH
 
 TI = TaskInstance
 
@@ -41,6 +44,9 @@ COUNTED_FOR_RUN = (TaskInstanceState.QUEUED.value, TaskInstanceState.RUNNING.val
 COUNTED_FOR_TASK = (*COUNTED_FOR_RUN, *PARKED)
 """States that Airflow counts for max_active_tis_per_dag and per dagrun (`ACTIVE_STATES`)."""
 
+UNFINISHED = (*HELD, *BETWEEN_TRIES)
+"""States, beside none, of a task instance that may still need a pool."""
+
 TEMPORARY_RUN_PREFIX = "__airflow_temporary_run_"
 
 
@@ -50,6 +56,11 @@ def real_run() -> ColumnElement[bool]:
         or_(DagRun.triggered_by.is_(None), DagRun.triggered_by != DagRunTriggeredByType.TEST),
         DagRun.run_id.not_like(TEMPORARY_RUN_PREFIX.replace("_", "\\_") + "%", escape="\\"),
     )
+
+
+def is_acquire() -> ColumnElement[bool]:
+    """The task instance waits on our trigger: an acquire, which holds nothing while it waits."""
+    return exists().where(Trigger.id == TI.trigger_id, Trigger.classpath == SLOT_TRIGGER_PATH)
 
 
 __all__ = [
@@ -64,10 +75,13 @@ __all__ = [
     "SCHEDULED",
     "TEMPORARY_RUN_PREFIX",
     "TI",
+    "UNFINISHED",
     "DagModel",
     "DagRun",
     "Pool",
     "TaskInstance",
+    "Trigger",
     "bundle_team",
+    "is_acquire",
     "real_run",
 ]

@@ -47,14 +47,19 @@ class Cycle:
     :param sessions: opens a session, one for each transaction.
     :param clock: tells the moment.
     :param lease: how long a grant may stay unused.
+    :param allow_run_priority: let a run's conf override the priority of its tasks.
     """
 
     def __init__(
-        self, sessions: SessionFactory, clock: Clock = utcnow, lease: timedelta = timedelta(minutes=1)
+        self,
+        sessions: SessionFactory,
+        clock: Clock = utcnow,
+        lease: timedelta = timedelta(minutes=1),
+        allow_run_priority: bool = False,
     ):
         self.sessions = sessions
         self.clock = clock
-        self.desk = Desk(lease=lease)
+        self.desk = Desk(lease=lease, allow_run_priority=allow_run_priority)
 
     def run(self) -> CycleResult:
         """Run one cycle."""

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from airflow_slotgroups import __version__
 from airflow_slotgroups.airflow_core.clock import utcnow
-from airflow_slotgroups.airflow_core.config import busy_interval, idle_interval, lease
+from airflow_slotgroups.airflow_core.config import allow_run_priority, busy_interval, idle_interval, lease
 from airflow_slotgroups.airflow_core.sessions import SessionFactory, new_session
 from airflow_slotgroups.coordinator.cycle import Cycle, CycleResult
 from airflow_slotgroups.coordinator.loop import Loop
@@ -74,7 +74,7 @@ def identity(scheduler_job_id: int | None) -> Identity:
 def make_loop(sessions: SessionFactory, who: Identity) -> Loop:
     """Put the parts together."""
     return Loop(
-        CheckedCycle(sessions, lease=lease()),
+        CheckedCycle(sessions, lease=lease(), allow_run_priority=allow_run_priority()),
         Sweep(sessions),
         Heartbeat(sessions, who),
         busy=busy_interval(),

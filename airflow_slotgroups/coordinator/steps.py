@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
@@ -18,10 +19,11 @@ from sqlalchemy.orm import Session
 from airflow_slotgroups.airflow_core.dags import TaskLimitReader
 from airflow_slotgroups.airflow_core.jobs import executors_have_room
 from airflow_slotgroups.airflow_core.locks import is_locked
-from airflow_slotgroups.domain.states import Admission, Mode
+from airflow_slotgroups.domain.states import Admission, EndReason, Mode
 from airflow_slotgroups.store.adoption import go_on_dissolving
 from airflow_slotgroups.store.decisions import cannot_start, take_back
 from airflow_slotgroups.store.discovery import Arrival, enqueue, find_arrivals
+from airflow_slotgroups.store.expiry import Expired, fail_expired, find_expired
 from airflow_slotgroups.store.groups import StoredGroup
 from airflow_slotgroups.store.holders import (
     HolderFindings,
@@ -32,6 +34,8 @@ from airflow_slotgroups.store.holders import (
     settle_holders,
 )
 from airflow_slotgroups.store.queue import QueuedTask, granted_tasks, heads_of_queues
+from airflow_slotgroups.store.requests import end_requests
+from airflow_slotgroups.store.sections import find_ended_holds, find_test_acquires, go_on, pass_through
 from airflow_slotgroups.store.sizes import edited_by_hand, keep_pools, pools_to_write
 from airflow_slotgroups.store.strays import Stray, find_strays, send_home, waits
 
@@ -45,6 +49,7 @@ class Desk:
     """What a coordinator keeps in mind from one cycle to the next; losing it costs time and nothing else."""
 
     lease: timedelta
+    allow_run_priority: bool = False
     limits: TaskLimitReader = field(default_factory=TaskLimitReader)
     next_discovery: float = 0.0
 
@@ -57,6 +62,9 @@ class Step(NamedTuple):
 
     find: Callable[[Desk, Session, Groups, datetime], Any]
     apply: Callable[[Desk, Session, Groups, Any, datetime], None]
+
+
+UNUSED = "was let in, but the scheduler did not start it"
 
 
 class HolderChanges(NamedTuple):
@@ -96,7 +104,7 @@ def settle(desk: Desk, session: Session, groups: Groups, found: HolderChanges, n
     """Release slots whose try has ended; take back grants that came to nothing."""
     settle_holders(session, found.findings, now)
     take_back(session, found.unstartable, not_before=None)
-    take_back(session, found.overdue, not_before=now + desk.lease)
+    take_back(session, found.overdue, not_before=now + desk.lease, notice=UNUSED)
 
 
 def find_uncounted(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stranger]:
@@ -132,8 +140,48 @@ def find_newcomers(desk: Desk, session: Session, groups: Groups, now: datetime) 
 
 
 def enqueue_them(desk: Desk, session: Session, groups: Groups, found: list[Arrival], now: datetime) -> None:
-    """Give them waiting requests."""
-    enqueue(session, {group.name: group for group in groups}, found, desk.limits, now)
+    """Give them waiting requests; a new try of an acquire goes on with its own hold."""
+    go_on(session, [arrival for arrival in found if arrival.goes_on()])
+    enqueue(
+        session,
+        {group.name: group for group in groups},
+        [arrival for arrival in found if not arrival.goes_on()],
+        desk.limits,
+        now,
+        allow_run_priority=desk.allow_run_priority,
+    )
+
+
+def find_overdue_waiters(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Expired]:
+    """Find waiters whose max_wait has passed."""
+    return find_expired(session, now, alive(groups))
+
+
+def fail_them(desk: Desk, session: Session, groups: Groups, found: list[Expired], now: datetime) -> None:
+    """Fail their tasks."""
+    fail_expired(session, found, now)
+
+
+def find_over(desk: Desk, session: Session, groups: Groups, now: datetime) -> dict[int, EndReason]:
+    """Find holds whose section is over."""
+    return find_ended_holds(session, alive(groups))
+
+
+def end_holds(
+    desk: Desk, session: Session, groups: Groups, found: dict[int, EndReason], now: datetime
+) -> None:
+    """Release their slots."""
+    end_requests(session, found, now)
+
+
+def find_tests(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[UUID]:
+    """Find acquires of test runs."""
+    return find_test_acquires(session)
+
+
+def let_tests_pass(desk: Desk, session: Session, groups: Groups, found: list[UUID], now: datetime) -> None:
+    """Let them through; nothing of a test run is held or counted."""
+    pass_through(session, found)
 
 
 def find_dissolving(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[StoredGroup]:
@@ -178,8 +226,11 @@ def alive(groups: Groups) -> list[str]:
 STEPS = (
     Step(find_holder_changes, settle),
     Step(find_uncounted, count_them),
+    Step(find_over, end_holds),
     Step(find_lost, bring_home),
+    Step(find_tests, let_tests_pass),
     Step(find_newcomers, enqueue_them),
+    Step(find_overdue_waiters, fail_them),
     Step(find_dissolving, dissolve_on),
     # Last, since it locks rows of slot_pool: the commit follows at once.
     Step(find_wrong_pools, amend_them),

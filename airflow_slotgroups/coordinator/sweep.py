@@ -10,6 +10,7 @@ from airflow_slotgroups.airflow_core.locks import limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
 from airflow_slotgroups.store.coordinators import Identity, report
 from airflow_slotgroups.store.groups import load_groups, lock_free_groups
+from airflow_slotgroups.store.sections import find_marked, hold_marked
 from airflow_slotgroups.store.waiters import AT_MOST, cancel_left, find_left
 
 INTERVAL = 2.0
@@ -46,17 +47,20 @@ class Sweep:
         """
         with self.sessions() as session:
             names = [group.name for group in load_groups(session)]
-            found = find_left(session, names) if names else {}
-        if found:
-            self.cancel(names)
-        return len(found) >= AT_MOST
+            marked = find_marked(session, names) if names else []
+            left = find_left(session, names) if names else {}
+        if marked or left:
+            self.put_right(names)
+        return len(left) >= AT_MOST
 
-    def cancel(self, names: list[str]) -> None:
-        """Look again under the locks of the groups, and end what is found."""
+    def put_right(self, names: list[str]) -> None:
+        """Look again under the locks of the groups, and write what is found."""
         with self.sessions() as session:
             limit_waiting(session)
             locked = [group.name for group in lock_free_groups(session, names)]
             if locked:
+                # In this order: what is a hold now waits no longer.
+                hold_marked(session, find_marked(session, locked), self.clock())
                 cancel_left(session, find_left(session, locked), self.clock())
 
 

@@ -36,6 +36,10 @@ class InvalidValueError(SlotGroupsError):
         self.value = value
 
 
+class SectionError(SlotGroupsError):
+    """A section of a DAG is written so that it would wait for itself."""
+
+
 class UnknownGroupError(SlotGroupsError):
     """No slot group of that name."""
 

@@ -80,3 +80,34 @@ def is_idle(holder: Holder) -> bool:
         and not holder.ti_next_method
         and holder.ti_queued_at == holder.queued_at
     )
+
+
+@dataclass(frozen=True)
+class Hold:
+    """The hold of a section beside its run.
+
+    :param run_state: None when the run is gone.
+    :param release_state: state of the task that ends it; None also when there is none.
+    :param goes_on: some task of the run, other than releases, is unfinished.
+    """
+
+    run_state: str | None
+    acquire_exists: bool
+    acquire_state: str | None
+    release_state: str | None
+    goes_on: bool
+
+
+FINISHED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+FINISHED_RUN_STATES = frozenset({"success", "failed"})
+
+
+def fate_of_hold(hold: Hold) -> EndReason | None:
+    """Tell why a hold ends, or None while its section goes on (rule 12)."""
+    if hold.run_state is None or not hold.acquire_exists:
+        return EndReason.GONE
+    if hold.run_state in FINISHED_RUN_STATES or hold.release_state in FINISHED_STATES:
+        return EndReason.ENDED
+    if hold.acquire_state in FINISHED_STATES - {"success"}:
+        return EndReason.CLEARED
+    return None if hold.goes_on else EndReason.ENDED

@@ -11,6 +11,17 @@ UNLIMITED_POOL = "slotgroups.unlimited"
 MAX_NAME_LENGTH = 256 - len(RUNNING_SUFFIX)
 """Characters of a group's name: the helper pool's name must fit in `slot_pool.pool`."""
 
+SLOT_TRIGGER_PATH = "airflow_slotgroups.triggers.slots.SlotTrigger"
+"""Class path of the trigger on which acquires wait: stored in databases, so it never changes."""
+
+RELEASE_OPERATOR = "ReleaseSlotsOperator"
+"""Class of the operator that ends a section, as Airflow stores it in `task_instance.operator`."""
+
+EXECUTOR_CONFIG_KEY = "slotgroups"
+"""The key of a task's executor_config under which `slot_args` carries what Airflow has no argument for."""
+
+MAX_WAIT_KEY = "max_wait_seconds"
+
 
 def running_pool(pool: str) -> str:
     """Name the pool in which the tasks of group `pool` run once they are let in."""

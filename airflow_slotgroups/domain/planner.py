@@ -99,9 +99,7 @@ def why_not_itself(waiter: Waiter, snapshot: Snapshot) -> Reason | None:
         return Reason(Code.SUSPENDED, "suspended by hand")
     if waiter.not_before is not None and waiter.not_before > snapshot.now:
         seconds = int((waiter.not_before - snapshot.now).total_seconds()) + 1
-        return Reason(
-            Code.PUT_OFF, f"was let in, but the scheduler did not start it; next attempt in {seconds} s"
-        )
+        return Reason(Code.PUT_OFF, f"{waiter.notice or 'it was put off'}; next attempt in {seconds} s")
     return None
 
 

@@ -61,7 +61,8 @@ class Waiter:
     """A waiting request with what decides whether it may start.
 
     :param passes: how often it was passed while it was the head.
-    :param not_before: put off until then, since an earlier grant came to nothing.
+    :param not_before: put off until then, and
+    :param notice: why: an earlier grant came to nothing.
     :param scheduled: the task instance still is that try, scheduled in the group's pool.
     :param run_state: state of the DAG run, None when it is gone.
     :param run_limit: max_active_tasks of the run.
@@ -82,6 +83,7 @@ class Waiter:
     forced: bool = False
     passes: int = 0
     not_before: datetime | None = None
+    notice: str | None = None
     scheduled: bool = True
     dag_paused: bool = False
     run_state: str | None = "running"

@@ -77,5 +77,7 @@ class EndReason(Word):
     """The task instance was deleted."""
     LEFT = "left"
     """The task instance waits no longer, or in another pool."""
+    EXPIRED = "expired"
+    """It waited as long as its task allows (max_wait)."""
     DISSOLVED = "dissolved"
     """The group was dissolved."""

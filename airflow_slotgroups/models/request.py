@@ -67,6 +67,8 @@ class SlotRequest(Base):
     """queued_dttm at the grant: another value means that the grant came to something."""
     was_queued: Mapped[bool] = mapped_column(Boolean, nullable=False, default=False)
     """Whether it was ever seen queued, running or deferred since the grant."""
+    notice: Mapped[str | None] = mapped_column(Text, nullable=True)
+    """What people should know of it: a bad slot_priority, why letting it in failed."""
     comment: Mapped[str | None] = mapped_column(Text, nullable=True)
 
     __table_args__ = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,6 +21,7 @@ from airflow_slotgroups.store.coordinators import is_alive, load_coordinators
 from airflow_slotgroups.store.groups import StoredGroup, load_groups
 from airflow_slotgroups.store.history import last_event
 from airflow_slotgroups.store.queue import waiting_in
+from airflow_slotgroups.store.sections import orphaned_acquires
 from airflow_slotgroups.store.sizes import edited_by_hand
 from airflow_slotgroups.store.use import read_use
 
@@ -53,9 +54,11 @@ def check() -> list[Problem]:
 def check_all(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield what is wrong."""
     yield from check_coordinators(session, now)
-    for group in load_groups(session):
+    groups = load_groups(session)
+    for group in groups:
         yield from check_pools(group)
         yield from check_progress(session, group, now)
+    yield from check_acquires(session, groups)
 
 
 def check_coordinators(session: Session, now: datetime) -> Iterator[Problem]:
@@ -134,6 +137,16 @@ def check_progress(session: Session, group: StoredGroup, now: datetime) -> Itera
     if free_since < now - STALLED_AFTER:
         text = f"{first.dag_id}.{first.task_id} could be let in for over a minute and is not"
         yield Problem("stalled", group.name, text, "see that a coordinator is alive, and its scheduler's log")
+
+
+def check_acquires(session: Session, groups: Sequence[StoredGroup]) -> Iterator[Problem]:
+    """An acquire whose pool is no slot group is let in by nobody (rule 14)."""
+    for acquire in orphaned_acquires(session, [group.name for group in groups]):
+        text = f"{acquire.dag_id}.{acquire.task_id} (run {acquire.run_id}) waits for slots of no slot group"
+        remedy = (
+            f"make it one with 'airflow slotgroups adopt {quoted(acquire.pool)}', or name another in the DAG"
+        )
+        yield Problem("no_group", acquire.pool, text, remedy)
 
 
 def last_change(session: Session, group: StoredGroup) -> datetime:

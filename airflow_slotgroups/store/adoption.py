@@ -22,6 +22,7 @@ from airflow_slotgroups.store.groups import StoredGroup, note_change, with_pools
 from airflow_slotgroups.store.holders import count_strangers, find_strangers
 from airflow_slotgroups.store.keys import GRANTED, WAITING, is_granted, live
 from airflow_slotgroups.store.requests import end_requests
+from airflow_slotgroups.store.sections import pass_through, waiting_acquires
 from airflow_slotgroups.store.sizes import elsewhere, left_in_running, running_slots, slots_given_back
 from airflow_slotgroups.store.strays import find_leftovers, send_home, unfinished
 
@@ -137,13 +138,15 @@ def dissolve_group(session: Session, group: StoredGroup, *, end_sections: bool, 
 
     What is locked by others goes home in later cycles; until then those slots are kept off the pool.
 
-    :param end_sections: end holds of sections instead of refusing.
+    :param end_sections: end holds of sections, and let waiting ones through, instead of refusing.
     :return: whether the group is gone already.
     :raises GroupInUseError: sections hold slots or wait, and `end_sections` is False.
     """
     if not end_sections:
         refuse_sections(session, group.name)
     group.row.mode = Mode.DISSOLVING.value
+    # Nobody would ever let them in, and an ordinary pool has nothing for them to hold.
+    pass_through(session, waiting_acquires(session, group.name))
     end_all_requests(session, group.name, now)
     note_change(session, group.row, "dissolve", now)
     return go_on_dissolving(session, group, wait=True)

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, bindparam, update
+from sqlalchemy import and_, bindparam, null, update
 from sqlalchemy.orm import Session
 
+from airflow_slotgroups.airflow_core.dags import release_of
+from airflow_slotgroups.airflow_core.events import succeed
 from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
 from airflow_slotgroups.domain.names import running_pool
 from airflow_slotgroups.domain.planner import Plan, Tally, plan, why_not_startable
 from airflow_slotgroups.domain.snapshot import Group, Snapshot
-from airflow_slotgroups.domain.states import Admission
+from airflow_slotgroups.domain.states import Admission, Kind
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.groups import StoredGroup
 from airflow_slotgroups.store.keys import GRANTED, WAITING
 from airflow_slotgroups.store.queue import QueuedTask, candidates
-from airflow_slotgroups.store.requests import put_back
+from airflow_slotgroups.store.requests import put_back, put_off
+from airflow_slotgroups.store.sections import waits_for_slots
 from airflow_slotgroups.store.use import read_use
 
 BATCH = 200
 """Waiters read at a time; with none left out in between, one batch serves a group of up to that many slots."""
+
+
+AFTER_FAILURE = timedelta(seconds=30)
+"""Pause before an acquire that could not be ended is tried again."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +62,31 @@ def decide(session: Session, group: StoredGroup, now: datetime) -> Decision:
 
 
 def let_in(session: Session, group: StoredGroup, decision: Decision, now: datetime) -> list[QueuedTask]:
-    """Move the chosen tasks to the running pool and mark their requests granted.
+    """Move the chosen tasks to the running pool, end the chosen acquires, and mark their requests granted.
 
     A task instance that somebody has locked, or that waits no longer, stays out; the next cycle decides anew.
 
     :return: those that were let in.
     """
     chosen = [decision.tasks[waiter.id] for waiter in decision.plan.grants]
+    tasks = [task for task in chosen if task.waiter.kind is Kind.TASK]
     still = and_(TI.state == SCHEDULED, TI.pool == group.name)
-    moved = move_to_pool(session, [task.ti_id for task in chosen], group.running_name, still)
+    moved = move_to_pool(session, [task.ti_id for task in tasks], group.running_name, still)
+    moved |= let_sections_in(session, [t for t in chosen if t.waiter.kind is Kind.SECTION], now)
     granted = [task for task in chosen if task.ti_id in moved]
     mark_granted(session, granted, now)
     if granted:
         count_passes(session, decision.plan)
     return granted
+
+
+def let_sections_in(session: Session, sections: Sequence[QueuedTask], now: datetime) -> set[Any]:
+    """End acquires as success, so that their requests live on as holds; an acquire that can not end waits on."""
+    ended = succeed(session, [section.ti_id for section in sections], waits_for_slots())
+    for section in sections:
+        if why := ended.failed.get(section.ti_id):
+            put_off(session, section.waiter.id, f"it could not be let in: {why}", now + AFTER_FAILURE)
+    return ended.done
 
 
 def mark_granted(session: Session, tasks: Sequence[QueuedTask], now: datetime) -> None:
@@ -84,18 +102,23 @@ def mark_granted(session: Session, tasks: Sequence[QueuedTask], now: datetime) -
             admission=bindparam("how"),
             ti_scheduled_at=bindparam("scheduled_at"),
             ti_queued_at=bindparam("queued_at"),
+            release_task_id=bindparam("release"),
+            not_before=null(),
+            notice=null(),
         )
     )
-    session.connection().execute(statement, [grant_values(task) for task in tasks])
+    session.connection().execute(statement, [grant_values(session, task) for task in tasks])
 
 
-def grant_values(task: QueuedTask) -> dict[str, Any]:
-    """What a grant remembers of the task instance, to tell later whether it came to something."""
+def grant_values(session: Session, task: QueuedTask) -> dict[str, Any]:
+    """What a grant remembers: to tell later whether it came to something, and what ends a section."""
+    section = task.waiter.kind is Kind.SECTION
     return {
         "request_id": task.waiter.id,
         "how": (Admission.FORCED if task.waiter.forced else Admission.QUEUE).value,
         "scheduled_at": task.ti_scheduled_at,
         "queued_at": task.ti_queued_at,
+        "release": release_of(session, task.waiter.run, task.waiter.task_id) if section else None,
     }
 
 
@@ -110,17 +133,20 @@ def count_passes(session: Session, decided: Plan) -> None:
         )
 
 
-def take_back(session: Session, tasks: Sequence[QueuedTask], not_before: datetime | None) -> None:
+def take_back(
+    session: Session, tasks: Sequence[QueuedTask], not_before: datetime | None, notice: str | None = None
+) -> None:
     """Take back grants that the scheduler has not used; they wait again, in their old places.
 
     :param not_before: when they may be let in again; None for at once.
+    :param notice: what to tell people about it.
     """
     moved: set[Any] = set()
     for pool in sorted({task.pool for task in tasks}):
         still = and_(TI.state == SCHEDULED, TI.pool == running_pool(pool))
         ids = [task.ti_id for task in tasks if task.pool == pool and task.ti_id]
         moved |= move_to_pool(session, ids, pool, still)
-    put_back(session, [task.waiter.id for task in tasks if task.ti_id in moved], not_before)
+    put_back(session, [task.waiter.id for task in tasks if task.ti_id in moved], not_before, notice)
 
 
 def cannot_start(task: QueuedTask, now: datetime) -> bool:

@@ -1,35 +1,46 @@
-"""Finding tasks that wait in closed pools, and enqueuing them (DESIGN section 2, step 2)."""
+"""Finding what waits in closed pools, and enqueuing it (DESIGN section 2, step 2)."""
 
 from __future__ import annotations
 
+import logging
+import pickle
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, insert, or_, select
+from sqlalchemy import LargeBinary, and_, case, func, insert, literal, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.dags import NO_LIMITS, TaskLimitReader
-from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI, DagRun, real_run
+from airflow_slotgroups.airflow_core.tables import DEFERRED, SCHEDULED, TI, DagRun, is_acquire, real_run
 from airflow_slotgroups.airflow_core.typing import AnySelect
+from airflow_slotgroups.domain.names import EXECUTOR_CONFIG_KEY, MAX_WAIT_KEY
 from airflow_slotgroups.domain.order import order_major, order_minor
+from airflow_slotgroups.domain.run_priority import RunPriority, run_priority
 from airflow_slotgroups.domain.snapshot import RunKey
-from airflow_slotgroups.domain.states import EndReason, Kind, RequestState
+from airflow_slotgroups.domain.states import EndReason, RequestState
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.groups import StoredGroup
-from airflow_slotgroups.store.keys import live, same_task_instance
+from airflow_slotgroups.store.keys import GRANTED, SECTION, TASK, live, same_task_instance
 from airflow_slotgroups.store.requests import end_requests
+
+log = logging.getLogger(__name__)
 
 AT_MOST = 1000
 """Tasks enqueued by one cycle (DESIGN section 2); the next one goes on."""
 
 
 class Arrival(NamedTuple):
-    """A scheduled task of a closed pool that has no live request.
+    """A waiting task of a closed pool that has no live request of its try.
 
-    `older_id` is the live request of another try of it, which that try left behind.
+    :param conf: of its run.
+    :param executor_config: as it is stored; read only if it carries something of ours.
+    :param older_id: the live request of another try, which that try left behind.
+    :param older_state: its state; a granted one of a section is a hold that goes on.
     """
 
+    ti_id: Any
+    kind: str
     pool: str
     dag_id: str
     run_id: str
@@ -38,17 +49,32 @@ class Arrival(NamedTuple):
     try_number: int
     slots: int
     priority: int | None
-    scheduled_at: datetime | None
+    arrived_at: datetime | None
+    conf: Mapping[str, Any] | None
+    executor_config: bytes | None
     older_id: int | None
+    older_state: str | None
+
+    @property
+    def task(self) -> tuple[RunKey, str]:
+        """The task within its run."""
+        return RunKey(self.dag_id, self.run_id), self.task_id
+
+    def goes_on(self) -> bool:
+        """Tell whether this is a new try of an acquire that finds its own hold (rule 12)."""
+        return self.kind == SECTION and self.older_state == GRANTED
 
 
 def find_arrivals(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Arrival]:
-    """Find the tasks to enqueue, first come first.
+    """Find the tasks and acquires to enqueue, first come first.
 
     Of one moment, those of the older run and the lower map index come first, as in Airflow's own order.
     """
+    arrived_at = case((TI.state == DEFERRED, TI.start_date), else_=TI.scheduled_dttm)
     query: AnySelect = (
         select(
+            TI.id,
+            case((TI.state == DEFERRED, SECTION), else_=literal(TASK)),
             TI.pool,
             TI.dag_id,
             TI.run_id,
@@ -57,14 +83,18 @@ def find_arrivals(session: Session, names: Collection[str], limit: int = AT_MOST
             TI.try_number,
             TI.pool_slots,
             TI.priority_weight,
-            TI.scheduled_dttm,
+            type_coerce(arrived_at, TI.scheduled_dttm.type),
+            DagRun.conf,
+            # As bytes: unpickling it may need packages that only workers have.
+            type_coerce(TI.executor_config, LargeBinary),
             R.id,
+            R.state,
         )
         .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
         .outerjoin(R, and_(same_task_instance(), live()))
-        .where(TI.pool.in_(names), TI.state == SCHEDULED, real_run())
-        .where(or_(R.id.is_(None), R.try_number != TI.try_number))
-        .order_by(TI.scheduled_dttm, DagRun.logical_date, TI.map_index)
+        .where(TI.pool.in_(names), or_(TI.state == SCHEDULED, and_(TI.state == DEFERRED, is_acquire())))
+        .where(or_(R.id.is_(None), R.try_number != TI.try_number), real_run())
+        .order_by(func.coalesce(arrived_at, TI.scheduled_dttm), DagRun.logical_date, TI.map_index)
         .limit(limit)
     )
     return [Arrival(*row) for row in session.execute(query)]
@@ -76,29 +106,39 @@ def enqueue(
     arrivals: Sequence[Arrival],
     limits: TaskLimitReader,
     now: datetime,
+    *,
+    allow_run_priority: bool = False,
 ) -> None:
-    """Give each arrival a waiting request, ending whatever an older try of it left behind."""
+    """Give each arrival a waiting request, ending whatever an older try of it left behind.
+
+    :param allow_run_priority: let `conf["slot_priority"]` of a run override the priority of its tasks.
+    """
     if not arrivals:
         return
     # In this order: at most one live request per task instance (rule 11, a database constraint).
     end_requests(session, {a.older_id: EndReason.CLEARED for a in arrivals if a.older_id is not None}, now)
-    by_task = limits.read(session, {(RunKey(a.dag_id, a.run_id), a.task_id) for a in arrivals})
+    by_task = limits.read(session, {arrival.task for arrival in arrivals if arrival.kind == TASK})
     rows = []
     for arrival in arrivals:
-        row = request_row(arrival, groups[arrival.pool].row.ageing_seconds, now)
-        run_limits = by_task.get((RunKey(arrival.dag_id, arrival.run_id), arrival.task_id), NO_LIMITS)
-        row["max_active_tis_per_dag"], row["max_active_tis_per_dagrun"] = run_limits
+        own = run_priority(arrival.conf) if allow_run_priority else RunPriority()
+        row = request_row(arrival, own, groups[arrival.pool].row.ageing_seconds, now)
+        limited = by_task.get(arrival.task, NO_LIMITS)
+        row["max_active_tis_per_dag"], row["max_active_tis_per_dagrun"] = limited
         rows.append(row)
     session.execute(insert(R), rows)
 
 
-def request_row(arrival: Arrival, ageing_seconds: int, now: datetime) -> dict[str, Any]:
-    """Make the row of a waiting request."""
-    arrived_at = arrival.scheduled_at or now
-    priority = arrival.priority or 0
+def request_row(arrival: Arrival, own: RunPriority, ageing_seconds: int, now: datetime) -> dict[str, Any]:
+    """Make the row of a waiting request.
+
+    :param own: the priority that the run asks for.
+    """
+    arrived_at = arrival.arrived_at or now
+    priority = (arrival.priority or 0) if own.priority is None else own.priority
+    max_wait = max_wait_of(arrival)
     return {
         "pool": arrival.pool,
-        "kind": Kind.TASK.value,
+        "kind": arrival.kind,
         "dag_id": arrival.dag_id,
         "run_id": arrival.run_id,
         "task_id": arrival.task_id,
@@ -116,4 +156,20 @@ def request_row(arrival: Arrival, ageing_seconds: int, now: datetime) -> dict[st
         "was_queued": False,
         "enqueued_at": now,
         "arrived_at": arrived_at,
+        "expires_at": None if max_wait is None else now + max_wait,
+        "notice": own.notice,
     }
+
+
+def max_wait_of(arrival: Arrival) -> timedelta | None:
+    """Read the max_wait that `slot_args` put into executor_config; a broken one is logged, and none."""
+    stored = arrival.executor_config
+    if not stored or MAX_WAIT_KEY.encode() not in stored:
+        return None
+    try:
+        return timedelta(seconds=float(pickle.loads(stored)[EXECUTOR_CONFIG_KEY][MAX_WAIT_KEY]))
+    except Exception as error:
+        log.error(
+            "max_wait of %s.%s can not be read, it waits for ever: %s", arrival.dag_id, arrival.task_id, error
+        )
+        return None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, and_, exists, true
 
 from airflow_slotgroups.airflow_core.tables import TI
-from airflow_slotgroups.domain.states import RequestState
+from airflow_slotgroups.domain.states import Kind, RequestState
 from airflow_slotgroups.models import SlotRequest as R
 
+TASK = Kind.TASK.value
+SECTION = Kind.SECTION.value
 WAITING = RequestState.WAITING.value
 GRANTED = RequestState.GRANTED.value
 

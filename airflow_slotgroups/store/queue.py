@@ -33,6 +33,7 @@ from airflow_slotgroups.airflow_core.dags import multi_team
 from airflow_slotgroups.airflow_core.tables import (
     COUNTED_FOR_RUN,
     COUNTED_FOR_TASK,
+    DEFERRED,
     RUNNING_RUN,
     SCHEDULED,
     TI,
@@ -47,9 +48,7 @@ from airflow_slotgroups.domain.planner import Plan
 from airflow_slotgroups.domain.snapshot import UNLIMITED, Group, Limit, Waiter
 from airflow_slotgroups.domain.states import Kind, Mode
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import GRANTED, WAITING, same_live_try, same_task_instance
-
-SECTION = Kind.SECTION.value
+from airflow_slotgroups.store.keys import GRANTED, SECTION, WAITING, same_live_try, same_task_instance
 
 
 class Place(NamedTuple):
@@ -201,6 +200,7 @@ def queued_tasks(counts: ActiveCounts) -> AnySelect:
             R.forced,
             R.passes,
             R.not_before,
+            R.notice,
             R.arrived_at,
             R.order_major,
             R.order_minor,
@@ -246,8 +246,9 @@ def same(counted: Subquery, *columns: str) -> ColumnElement[bool]:
 
 
 def still_waits() -> ColumnElement[bool]:
-    """The task instance is still that try, scheduled in the closed pool."""
-    return and_(TI.state == SCHEDULED, TI.pool == R.pool, TI.try_number == R.try_number)
+    """The task instance is still that try, waiting in the closed pool: scheduled, or an acquire deferred."""
+    waits = or_(and_(TI.state == SCHEDULED, R.kind != SECTION), and_(TI.state == DEFERRED, R.kind == SECTION))
+    return and_(waits, TI.pool == R.pool, TI.try_number == R.try_number)
 
 
 def active_counts() -> ActiveCounts:
@@ -347,6 +348,7 @@ def queued_task(row: AnyRow, own: int = 0) -> QueuedTask:
             forced=row.forced,
             passes=row.passes,
             not_before=row.not_before,
+            notice=row.notice,
             scheduled=bool(row.still_waits) or own > 0,
             dag_paused=bool(row.is_paused),
             run_state=row.run_state,

@@ -47,7 +47,19 @@ def mark_started(session: Session, ids: Sequence[int]) -> None:
         )
 
 
-def put_back(session: Session, ids: Collection[int], not_before: datetime | None) -> None:
+def put_off(session: Session, request_id: int, why: str, until: datetime) -> None:
+    """Let a waiter be passed over for a while, and say why."""
+    session.execute(
+        update(R)
+        .where(R.id == request_id, R.state == WAITING)
+        .values(not_before=until, notice=why)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def put_back(
+    session: Session, ids: Collection[int], not_before: datetime | None, notice: str | None = None
+) -> None:
     """Turn grants that came to nothing into waiting requests with their old place in the queue."""
     for part in parts(list(ids)):
         session.execute(
@@ -58,6 +70,7 @@ def put_back(session: Session, ids: Collection[int], not_before: datetime | None
                 admission=null(),
                 granted_at=null(),
                 not_before=not_before,
+                notice=notice,
                 ti_scheduled_at=null(),
                 ti_queued_at=null(),
             )

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.tables import BETWEEN_TRIES, HELD, SCHEDULED, TI
+from airflow_slotgroups.airflow_core.tables import BETWEEN_TRIES, SCHEDULED, TI, UNFINISHED
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
 from airflow_slotgroups.domain.names import running_pool
 from airflow_slotgroups.store.keys import is_granted
@@ -50,7 +50,7 @@ def find_leftovers(session: Session, names: Collection[str], limit: int = AT_MOS
 
 def unfinished() -> ColumnElement[bool]:
     """Task instances that may still need a pool."""
-    return or_(TI.state.is_(None), TI.state.in_((*HELD, *BETWEEN_TRIES)))
+    return or_(TI.state.is_(None), TI.state.in_(UNFINISHED))
 
 
 def send_home(session: Session, strays: Collection[Stray], still: Any) -> set[UUID]:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, and_, func, or_, select, union_all
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.tables import DEFERRED, EXECUTING, TI, DagRun, real_run
+from airflow_slotgroups.airflow_core.tables import DEFERRED, EXECUTING, TI, DagRun, is_acquire, real_run
 from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.names import running_pool
 from airflow_slotgroups.models import SlotRequest as R
@@ -44,12 +44,13 @@ def stranger_slots(names: Collection[str]) -> AnySelect:
 
 
 def executes_in(names: Collection[str], *, deferred_too: bool = False) -> ColumnElement[bool]:
-    """A task instance counts in one of the pools; deferred ones in the running pool.
+    """A task instance counts in one of the pools; deferred ones in the running pool, acquires in none.
 
     :param deferred_too: deferred ones count in the pool that tasks name as well, as while it is adopted.
     """
     closed = (*EXECUTING, DEFERRED) if deferred_too else EXECUTING
-    return or_(
+    in_a_pool = or_(
         and_(TI.pool.in_(names), TI.state.in_(closed)),
         and_(TI.pool.in_([running_pool(name) for name in names]), TI.state.in_((*EXECUTING, DEFERRED))),
     )
+    return and_(in_a_pool, or_(TI.state != DEFERRED, ~is_acquire()))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import or_, select
+from sqlalchemy import case, or_, select
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI
-from airflow_slotgroups.domain.states import EndReason, Kind
+from airflow_slotgroups.airflow_core.tables import DEFERRED, SCHEDULED, TI
+from airflow_slotgroups.domain.states import EndReason
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import WAITING, same_task_instance
+from airflow_slotgroups.store.keys import SECTION, WAITING, same_task_instance
 from airflow_slotgroups.store.requests import end_requests
 
 AT_MOST = 1000
@@ -22,12 +22,12 @@ def find_left(session: Session, names: Collection[str], limit: int = AT_MOST) ->
     query = (
         select(R.id, R.try_number, TI.id.label("ti_id"), TI.try_number.label("ti_try_number"))
         .outerjoin(TI, same_task_instance())
-        .where(R.state == WAITING, R.kind == Kind.TASK.value, R.pool.in_(names))
+        .where(R.state == WAITING, R.pool.in_(names))
         .where(
             or_(
                 TI.id.is_(None),
                 TI.try_number != R.try_number,
-                TI.state.is_distinct_from(SCHEDULED),
+                TI.state.is_distinct_from(case((R.kind == SECTION, DEFERRED), else_=SCHEDULED)),
                 TI.pool != R.pool,
             )
         )

@@ -101,6 +101,7 @@ def make_request() -> None:
         sa.Column("ti_scheduled_at", UtcDateTime(), nullable=True),
         sa.Column("ti_queued_at", UtcDateTime(), nullable=True),
         sa.Column("was_queued", sa.Boolean(), nullable=False),
+        sa.Column("notice", sa.Text(), nullable=True),
         sa.Column("comment", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_slot_request"),
         sa.UniqueConstraint("dag_id", "run_id", "task_id", "map_index", "live", name="uq_slot_request_live"),

@@ -1,0 +1,162 @@
+"""Sections: acquires that wait, and the holds that they become (DESIGN rule 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
+from sqlalchemy.orm import Session, aliased
+
+from airflow_slotgroups.airflow_core.events import succeed
+from airflow_slotgroups.airflow_core.tables import (
+    DEFERRED,
+    TI,
+    UNFINISHED,
+    DagRun,
+    Trigger,
+    is_acquire,
+    real_run,
+)
+from airflow_slotgroups.airflow_core.typing import AnyRow
+from airflow_slotgroups.domain.lifecycle import Hold, fate_of_hold
+from airflow_slotgroups.domain.names import RELEASE_OPERATOR, SLOT_TRIGGER_PATH
+from airflow_slotgroups.domain.states import Admission, EndReason
+from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.store.discovery import Arrival
+from airflow_slotgroups.store.keys import GRANTED, SECTION, WAITING, same_task_instance
+
+RELEASE = aliased(TI)
+OTHER = aliased(TI)
+
+
+def waits_for_slots() -> ColumnElement[bool]:
+    """The task instance is an acquire that still waits."""
+    return and_(TI.state == DEFERRED, is_acquire())
+
+
+def find_ended_holds(session: Session, names: Collection[str]) -> dict[int, EndReason]:
+    """Find the holds whose section is over; their number is bounded by the sizes."""
+    query = (
+        select(
+            R.id,
+            DagRun.state.label("run_state"),
+            TI.id.label("acquire_id"),
+            TI.state.label("acquire_state"),
+            RELEASE.state.label("release_state"),
+            has_unfinished_tasks().label("goes_on"),
+        )
+        .outerjoin(DagRun, and_(DagRun.dag_id == R.dag_id, DagRun.run_id == R.run_id))
+        .outerjoin(TI, same_task_instance())
+        .outerjoin(RELEASE, is_release_of_hold())
+        .where(R.state == GRANTED, R.kind == SECTION, R.pool.in_(names))
+    )
+    fates = {row.id: fate_of_hold(hold_of(row)) for row in session.execute(query)}
+    return {request_id: reason for request_id, reason in fates.items() if reason is not None}
+
+
+def is_release_of_hold() -> ColumnElement[bool]:
+    """The task instance that ends the hold: of the same run and map index, named when it was granted."""
+    return and_(
+        RELEASE.dag_id == R.dag_id,
+        RELEASE.run_id == R.run_id,
+        RELEASE.task_id == R.release_task_id,
+        RELEASE.map_index == R.map_index,
+    )
+
+
+def has_unfinished_tasks() -> ColumnElement[bool]:
+    """Some task of the run, other than releases, is unfinished.
+
+    When none is, a teardown may never run: in a paused DAG whose run was marked failed it does not.
+    """
+    return exists().where(
+        OTHER.dag_id == R.dag_id,
+        OTHER.run_id == R.run_id,
+        or_(OTHER.state.is_(None), OTHER.state.in_(UNFINISHED)),
+        or_(OTHER.operator.is_(None), OTHER.operator != RELEASE_OPERATOR),
+    )
+
+
+def hold_of(row: AnyRow) -> Hold:
+    """Translate a row for the domain."""
+    return Hold(
+        run_state=row.run_state,
+        acquire_exists=row.acquire_id is not None,
+        acquire_state=row.acquire_state,
+        release_state=row.release_state,
+        goes_on=bool(row.goes_on),
+    )
+
+
+def go_on(session: Session, arrivals: Sequence[Arrival]) -> None:
+    """Let a new try of an acquire through to its own hold: clearing an inner task clears its acquire too."""
+    ended = succeed(session, [arrival.ti_id for arrival in arrivals], waits_for_slots())
+    for arrival in arrivals:
+        if arrival.ti_id in ended.done:
+            session.execute(
+                update(R)
+                .where(R.id == arrival.older_id, R.state == GRANTED)
+                .values(try_number=arrival.try_number)
+                .execution_options(synchronize_session=False)
+            )
+
+
+def find_test_acquires(session: Session) -> list[Any]:
+    """Find acquires of runs of `dag.test()` that a live scheduler has deferred: none of ours (section 3)."""
+    query = (
+        select(TI.id)
+        .join(Trigger, and_(Trigger.id == TI.trigger_id, Trigger.classpath == SLOT_TRIGGER_PATH))
+        .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
+        .where(TI.state == DEFERRED, not_(real_run()))
+        .limit(100)
+    )
+    return list(session.scalars(query))
+
+
+def pass_through(session: Session, ids: Collection[Any]) -> None:
+    """End acquires as success, without a hold."""
+    succeed(session, ids, waits_for_slots())
+
+
+def find_marked(session: Session, names: Collection[str]) -> list[int]:
+    """Find waiting acquires that somebody has marked success by hand: their sections run, so they hold."""
+    query = (
+        select(R.id)
+        .join(TI, same_task_instance())
+        .where(R.state == WAITING, R.kind == SECTION, R.pool.in_(names))
+        .where(TI.state == "success", TI.try_number == R.try_number)
+    )
+    return list(session.scalars(query))
+
+
+def hold_marked(session: Session, ids: Collection[int], now: datetime) -> None:
+    """Turn them into holds, shown as forced."""
+    session.execute(
+        update(R)
+        .where(R.id.in_(ids), R.state == WAITING)
+        .values(state=GRANTED, granted_at=now, admission=Admission.FORCED.value, was_queued=True)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def waiting_acquires(session: Session, pool: str) -> list[Any]:
+    """Find the task instances of a group's waiting acquires."""
+    query = (
+        select(TI.id)
+        .join(R, same_task_instance())
+        .where(R.state == WAITING, R.kind == SECTION, R.pool == pool, waits_for_slots())
+    )
+    return list(session.scalars(query))
+
+
+def orphaned_acquires(session: Session, groups: Collection[str]) -> list[AnyRow]:
+    """Find acquires that wait for the slots of a pool that is no group: nobody lets them in (rule 14)."""
+    query = (
+        select(TI.dag_id, TI.run_id, TI.task_id, TI.map_index, TI.pool)
+        .join(Trigger, and_(Trigger.id == TI.trigger_id, Trigger.classpath == SLOT_TRIGGER_PATH))
+        .where(TI.state == DEFERRED, TI.pool.not_in(groups))
+        .limit(100)
+    )
+    return list(session.execute(query).all())
