@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from airflow.configuration import conf
 from airflow.models.dagbag import DBDagBag
@@ -69,18 +69,34 @@ class TaskLimitReader:
         return TaskLimits(task.max_active_tis_per_dag, task.max_active_tis_per_dagrun)
 
 
-def release_of(session: Session, run: RunKey, acquire_task_id: str) -> str | None:
-    """Name the task that ends the hold of an acquire: its teardown; None when the run's end does."""
+def dag_of_run(session: Session, run: RunKey) -> Any:
+    """Return the serialized DAG, of the version that a run uses; None when either is gone."""
     query = select(DagRun).where(DagRun.dag_id == run.dag_id, DagRun.run_id == run.run_id)
     dag_run = session.scalars(query).one_or_none()
-    if dag_run is None:
-        return None
-    dag = DBDagBag(load_op_links=False).get_dag_for_run(dag_run=dag_run, session=session)
+    return dag_run and DBDagBag(load_op_links=False).get_dag_for_run(dag_run=dag_run, session=session)
+
+
+def release_of(session: Session, run: RunKey, acquire_task_id: str) -> str | None:
+    """Name the task that ends the hold of an acquire: its teardown; None when the run's end does."""
+    dag = dag_of_run(session, run)
     if dag is None or not dag.has_task(acquire_task_id):
         return None
     behind = [dag.get_task(task_id) for task_id in dag.get_task(acquire_task_id).downstream_task_ids]
     releases = [t.task_id for t in behind if t.is_teardown and t.task_type == RELEASE_OPERATOR]
     return min(releases, default=None)
+
+
+def tasks_between(
+    session: Session, run: RunKey, acquire_task_id: str, release_task_id: str | None
+) -> set[str]:
+    """Name the tasks of a section: behind its acquire, and before its release if it has one."""
+    dag = dag_of_run(session, run)
+    if dag is None or not dag.has_task(acquire_task_id):
+        return set()
+    behind: set[str] = dag.get_task(acquire_task_id).get_flat_relative_ids(upstream=False)
+    if release_task_id is None or not dag.has_task(release_task_id):
+        return behind
+    return behind & dag.get_task(release_task_id).get_flat_relative_ids(upstream=True)
 
 
 def multi_team() -> bool:

@@ -15,12 +15,13 @@ from airflow.utils.providers_configuration_loader import providers_configuration
 
 from airflow_slotgroups.airflow_core.config import CoordinatorPlace, coordinator_place
 from airflow_slotgroups.domain.errors import InvalidValueError, SlotGroupsError
-from airflow_slotgroups.domain.states import Strategy
-from airflow_slotgroups.services import groups, health, queue
+from airflow_slotgroups.domain.states import Mode, Strategy
+from airflow_slotgroups.services import groups, health, queue, requests
+from airflow_slotgroups.services.requests import Which
 
 Command = Callable[[Namespace], None]
 
-FOR_MACHINES = ("reason_code",)
+FOR_MACHINES = ("reason_code", "request_id", "kind", "notice")
 
 logged: Callable[[Command], Command] = cli_utils.action_cli
 """Airflow's decorator, which has no annotations: the command is kept in the audit log."""
@@ -160,6 +161,7 @@ def queue_row(entry: queue.QueueEntry) -> dict[str, Any]:
     """One line of `queue`."""
     return {
         "position": entry.position,
+        "request_id": entry.request_id,
         "state": entry.state.value,
         "dag_id": entry.dag_id,
         "run_id": entry.run_id,
@@ -172,6 +174,93 @@ def queue_row(entry: queue.QueueEntry) -> dict[str, Any]:
         "reason_code": entry.reason_code,
         "reason": entry.reason,
     }
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def pause_command(args: Namespace) -> None:
+    """Let nobody in."""
+    change_mode(args, Mode.PAUSED)
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def resume_command(args: Namespace) -> None:
+    """Let waiters in again."""
+    change_mode(args, Mode.ACTIVE)
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def bypass_command(args: Namespace) -> None:
+    """Lift the limit."""
+    change_mode(args, Mode.BYPASS)
+
+
+def change_mode(args: Namespace, mode: Mode) -> None:
+    """Change the mode of a group, and say what that means now."""
+    status = groups.set_mode(args.pool, mode, who=getpass.getuser(), comment=args.comment)
+    limit = "no limit" if status.free is None else f"{status.slots} slots"
+    print(f"Slot group '{args.pool}' is {mode}: {status.used} of {limit} in use, {status.waiting} waiting")
+
+
+def which_of(args: Namespace) -> Which:
+    """Read which requests are meant; all of them only if that is said."""
+    which = Which(args.dag_id, args.task_id, args.run_id, args.map_index, args.request_id)
+    if which == Which() and not args.all:
+        raise InvalidValueError(
+            "which requests", "nothing", "give --dag-id, --task-id, --run-id, ... or --all"
+        )
+    return which
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def force_start_command(args: Namespace) -> None:
+    """Let waiters in at once; what is printed names what still holds them."""
+    entries = requests.force_start(args.pool, which_of(args), who=getpass.getuser(), comment=args.comment)
+    show([queue_row(entry) for entry in entries], args.output)
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def prioritize_command(args: Namespace) -> None:
+    """Give waiters another priority."""
+    if (args.priority is None) != args.top:
+        raise InvalidValueError("priority", args.priority, "give either --priority NUMBER or --top")
+    who = getpass.getuser()
+    entries = requests.prioritize(args.pool, which_of(args), args.priority, who=who, comment=args.comment)
+    show([queue_row(entry) for entry in entries], args.output)
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def suspend_command(args: Namespace) -> None:
+    """Pass waiters over."""
+    entries = requests.suspend(args.pool, which_of(args), who=getpass.getuser(), comment=args.comment)
+    show([queue_row(entry) for entry in entries], args.output)
+
+
+@cli_utils.action_cli
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@readable
+def unsuspend_command(args: Namespace) -> None:
+    """Let suspended waiters take part again."""
+    entries = requests.unsuspend(args.pool, which_of(args), who=getpass.getuser(), comment=args.comment)
+    show([queue_row(entry) for entry in entries], args.output)
 
 
 @suppress_logs_and_warning

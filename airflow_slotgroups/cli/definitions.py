@@ -35,6 +35,16 @@ ARG_END_SECTIONS = Arg(
     ("--end-sections",), action="store_true", help="End sections that hold slots instead of refusing"
 )
 
+ARG_DAG_ID = Arg(("--dag-id",), help="Tasks of this DAG")
+ARG_TASK_ID = Arg(("--task-id",), help="Instances of this task")
+ARG_RUN_ID = Arg(("--run-id",), help="Tasks of this run")
+ARG_MAP_INDEX = Arg(("--map-index",), type=int, help="The instance with this map index")
+ARG_REQUEST_ID = Arg(("--request-id",), type=int, help="The one request of this number, see 'queue -o json'")
+ARG_ALL = Arg(("--all",), action="store_true", help="All waiting requests of the group")
+ARG_PRIORITY = Arg(("--priority",), type=int, help="The new priority; bigger goes first")
+ARG_TOP = Arg(("--top",), action="store_true", help="Before all others, in their present order")
+
+WHICH = (ARG_DAG_ID, ARG_TASK_ID, ARG_RUN_ID, ARG_MAP_INDEX, ARG_REQUEST_ID, ARG_ALL, ARG_COMMENT, ARG_OUTPUT)
 SETTINGS = (ARG_STRATEGY, ARG_MAX_PASSES, ARG_AGEING, ARG_COMMENT)
 
 
@@ -67,6 +77,13 @@ COMMANDS = (
     command(
         "queue", "Show who holds slots and who waits, in order, and why", ARG_NAME, ARG_LIMIT, ARG_OUTPUT
     ),
+    command("pause", "Let nobody in; holders finish, size and order are kept", ARG_NAME, ARG_COMMENT),
+    command("resume", "Let waiters in again, after a pause or a bypass", ARG_NAME, ARG_COMMENT),
+    command("bypass", "Lift the limit: let everybody in", ARG_NAME, ARG_COMMENT),
+    command("force-start", "Let waiters in at once, past queue and capacity", ARG_NAME, *WHICH),
+    command("prioritize", "Give waiters another priority", ARG_NAME, ARG_PRIORITY, ARG_TOP, *WHICH),
+    command("suspend", "Pass waiters over; they keep their places", ARG_NAME, *WHICH),
+    command("unsuspend", "Let suspended waiters take part again", ARG_NAME, *WHICH),
     command("check", "Say what is wrong and what to do; exits with 1 if anything is", ARG_OUTPUT),
     command("coordinator", "Serve the slot groups, where [slotgroups] coordinator is 'external'"),
 )

@@ -37,7 +37,7 @@ from airflow_slotgroups.store.queue import QueuedTask, granted_tasks, heads_of_q
 from airflow_slotgroups.store.requests import end_requests
 from airflow_slotgroups.store.sections import find_ended_holds, find_test_acquires, go_on, pass_through
 from airflow_slotgroups.store.sizes import edited_by_hand, keep_pools, pools_to_write
-from airflow_slotgroups.store.strays import Stray, find_strays, send_home, waits
+from airflow_slotgroups.store.strays import Stray, find_forced_strays, find_strays, send_home, waits
 
 SLOW_DISCOVERY = 0.02
 """Seconds; a discovery that takes longer is made once in `SLOW_PACE` seconds alone (DESIGN rule 9)."""
@@ -119,7 +119,7 @@ def count_them(desk: Desk, session: Session, groups: Groups, found: list[Strange
 
 def find_lost(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stray]:
     """Find task instances in running pools that have no business there."""
-    return find_strays(session, alive(groups))
+    return find_strays(session, alive(groups)) + find_forced_strays(session)
 
 
 def bring_home(desk: Desk, session: Session, groups: Groups, found: list[Stray], now: datetime) -> None:

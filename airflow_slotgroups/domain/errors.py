@@ -92,6 +92,29 @@ class PoolNameTakenError(SlotGroupsError):
         self.name = name
 
 
+class NothingFoundError(SlotGroupsError):
+    """No live request is meant by what was given."""
+
+    def __init__(self, group: str, what: str) -> None:
+        super().__init__(
+            f"slot group '{group}' has no live request with {what}",
+            f"see who waits and holds with 'airflow slotgroups queue {quoted(group)}'",
+        )
+        self.group = group
+
+
+class RequestStateError(SlotGroupsError):
+    """The action means waiting requests alone, and this one waits no longer (HTTP 409)."""
+
+    def __init__(self, action: str, task: str, state: str) -> None:
+        what = {"granted": "holds its slots already", "released": "has ended", "cancelled": "was cancelled"}
+        super().__init__(
+            f"{action} is for waiting requests, and {task} {what.get(state, 'is ' + state)}",
+            "nothing was changed",
+        )
+        self.state = state
+
+
 class GroupInUseError(SlotGroupsError):
     """The group has requests that the action would end."""
 

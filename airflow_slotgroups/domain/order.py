@@ -26,6 +26,16 @@ def order_major(priority: int, arrived_at: datetime, ageing_seconds: int, *, for
     return order_minor(arrived_at) - priority * ageing_seconds * 1000
 
 
+def priority_before(first_major: int, arrived_at: datetime, ageing_seconds: int) -> int:
+    """Return the least priority that stands before a place in the queue.
+
+    :param first_major: the first sort key of that place.
+    """
+    if ageing_seconds == 0:
+        return -first_major + 1
+    return (order_minor(arrived_at) - first_major) // (ageing_seconds * 1000) + 1
+
+
 def order_minor(arrived_at: datetime) -> int:
     """Second sort key, smaller goes first: the moment of arrival, in ms since 1970."""
     return (arrived_at - EPOCH) // MILLISECOND

@@ -22,6 +22,9 @@ OWN_NAMES = {
 }
 """Arguments of every operator that an acquire has under a name of its own."""
 
+NO_TIMEOUT = timedelta(0)
+"""Not None: that is not serialized, and the scheduler would put `[core] default_task_execution_timeout` there."""
+
 
 class AcquireSlotsOperator(BaseOperator):
     """Waits for slots and holds them over the tasks behind it, until a `ReleaseSlotsOperator` or the run's end.
@@ -67,20 +70,17 @@ class AcquireSlotsOperator(BaseOperator):
         self.slots = slots
         self.is_setup = True
         # Waiting is no execution, and waits in no line but the group's (DESIGN section 3).
-        self.execution_timeout = None
+        self.execution_timeout = NO_TIMEOUT
         self.max_active_tis_per_dag = None
         self.max_active_tis_per_dagrun = None
 
     @classmethod
-    def partial(cls, **_kwargs: Any) -> NoReturn:
+    def partial(cls, **kwargs: Any) -> NoReturn:
         """Refuse mapping: a section is mapped by its task group.
 
         :raises SectionError: always.
         """
-        raise SectionError(
-            "an AcquireSlotsOperator can not be mapped by itself",
-            "put the section into a mapped task group: one hold for each map index",
-        )
+        refuse_mapping(cls.__name__, kwargs.get("task_id"))
 
     def execute(self, context: Context) -> NoReturn:
         """Wait, where no scheduler has deferred it before: in `dag.test()`."""
@@ -91,7 +91,7 @@ class AcquireSlotsOperator(BaseOperator):
 
     def prepare_template(self) -> None:
         """Check the DAG's sections; Airflow calls this when the whole DAG is known."""
-        settle_sections(self.dag)
+        settle_once(self)
 
 
 def refuse_own_names(given: dict[str, Any]) -> None:
@@ -102,6 +102,17 @@ def refuse_own_names(given: dict[str, Any]) -> None:
     for name, own in OWN_NAMES.items():
         if name in given:
             raise InvalidValueError(name, given[name], f"give an AcquireSlotsOperator '{own}' instead")
+
+
+def refuse_mapping(operator: str, task_id: object) -> NoReturn:
+    """Refuse to map one end of a section without the other.
+
+    :raises SectionError: always; the DAG may not be known here.
+    """
+    raise SectionError(
+        f"{operator} '{task_id}' can not be mapped by itself",
+        "put the section into a mapped task group: one hold for each map index",
+    )
 
 
 class ReleaseSlotsOperator(BaseOperator):
@@ -122,12 +133,20 @@ class ReleaseSlotsOperator(BaseOperator):
         self.inlets = []
         self.outlets = []
 
+    @classmethod
+    def partial(cls, **kwargs: Any) -> NoReturn:
+        """Refuse mapping: a section is mapped by its task group.
+
+        :raises SectionError: always.
+        """
+        refuse_mapping(cls.__name__, kwargs.get("task_id"))
+
     def execute(self, context: Context) -> None:
         """Nothing to do: that it has ended is the sign."""
 
     def prepare_template(self) -> None:
         """Check the DAG's sections; Airflow calls this when the whole DAG is known."""
-        settle_sections(self.dag)
+        settle_once(self)
 
 
 class HoldSlots(TaskGroup):
@@ -173,13 +192,34 @@ class HoldSlots(TaskGroup):
 
 
 def enclose(acquire: AcquireSlotsOperator, inside: list[Any], release: ReleaseSlotsOperator) -> None:
-    """Put the acquire before the first tasks and the release behind the last."""
+    """Put the acquire before the first tasks and the release behind the last.
+
+    :raises SectionError: a first task has a trigger rule that no task behind a setup may have.
+    """
     ids = {task.task_id for task in inside}
     for task in inside:
         if not ids & set(task.upstream_task_ids):
+            check_first(acquire, task)
             acquire >> task
         if not ids & set(task.downstream_task_ids):
             task >> release
+
+
+def check_first(acquire: AcquireSlotsOperator, task: Any) -> None:
+    """Refuse what Airflow would refuse later without a name: an acquire is a setup task."""
+    if not task.is_teardown and task.trigger_rule != TriggerRule.ALL_SUCCESS:
+        raise SectionError(
+            f"the section of '{acquire.task_id}' in DAG '{acquire.dag_id}' begins with '{task.task_id}',"
+            f" which has trigger_rule '{task.trigger_rule}'",
+            "let it begin with a task that has 'all_success', an EmptyOperator if there is no other",
+        )
+
+
+def settle_once(task: BaseOperator) -> None:
+    """Settle the sections of a task's DAG when Airflow comes to the first task of any."""
+    ends = (AcquireSlotsOperator, ReleaseSlotsOperator)
+    if task is next(one for one in task.dag.tasks if isinstance(one, ends)):
+        settle_sections(task.dag)
 
 
 def settle_sections(dag: DAG) -> None:

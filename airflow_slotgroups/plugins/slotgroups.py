@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
+from airflow_slotgroups.listeners.release import ReleaseListener
 from airflow_slotgroups.listeners.start import StartListener
 
 
 class SlotGroupsPlugin(AirflowPlugin):
-    """Registers our listener."""
+    """Registers our listeners."""
 
     name = "slotgroups"
-    listeners = [StartListener()]  # noqa: RUF012 - as the base class declares it
+    listeners = [StartListener(), ReleaseListener()]  # noqa: RUF012 - as the base class declares it

@@ -34,6 +34,9 @@ from airflow_slotgroups.store.queue import count_live, reorder
 from airflow_slotgroups.store.sizes import keep_pools
 from airflow_slotgroups.store.use import read_use
 
+MODE_ACTIONS = {Mode.ACTIVE: "resume", Mode.PAUSED: "pause", Mode.BYPASS: "bypass"}
+"""The verb, in CLI and audit log, that leads to each mode."""
+
 DEFAULT_POOL = Pool.DEFAULT_POOL_NAME
 
 
@@ -209,6 +212,37 @@ def settings_of(row: SlotGroup) -> dict[str, object]:
     """Return what people can set, for the audit log."""
     names = ("slots", "description", "strategy", "max_passes", "ageing_seconds")
     return {name: getattr(row, name) for name in names}
+
+
+def set_mode(name: str, mode: Mode, *, who: str, comment: str | None = None) -> GroupStatus:
+    """Pause a group, let its limit rest, or make it active again; size and order stay.
+
+    :param mode: active, paused or bypass.
+    :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
+    :raises DissolvingError: it is on its way to be an ordinary pool.
+    """
+    transact(f"set mode of '{name}'", lambda s: set_mode_in(s, name, mode, who, comment))
+    return get_group(name)
+
+
+def set_mode_in(session: Session, name: str, mode: Mode, who: str, comment: str | None) -> None:
+    """Change the mode of the locked group; a mode that it has already is no change."""
+    find_group(session, name)
+    group = lock_group(session, name)
+    if group.mode is Mode.DISSOLVING:
+        raise DissolvingError(name)
+    old = group.row.mode
+    if old == mode.value:
+        return
+    now = utcnow()
+    group.row.mode = mode.value
+    group.row.comment = comment
+    action = MODE_ACTIONS[mode]
+    note_change(session, group.row, action, now)
+    write_audit(
+        session, action, who=who, group=name, old={"mode": old}, new={"mode": mode.value}, comment=comment
+    )
+    keep_pools(session, [group], now)
 
 
 def adopt(name: str, change: GroupChange, *, who: str, comment: str | None = None) -> GroupStatus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,13 +13,14 @@ from airflow_slotgroups.airflow_core.clock import utcnow
 from airflow_slotgroups.domain.planner import plan
 from airflow_slotgroups.domain.reasons import Code
 from airflow_slotgroups.domain.snapshot import Snapshot
-from airflow_slotgroups.domain.states import Admission, RequestState
+from airflow_slotgroups.domain.states import Admission, Kind, RequestState
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.services.groups import find_group
 from airflow_slotgroups.services.transaction import read
 from airflow_slotgroups.store.groups import StoredGroup
-from airflow_slotgroups.store.keys import GRANTED
+from airflow_slotgroups.store.keys import GRANTED, SECTION
 from airflow_slotgroups.store.queue import waiting_in
+from airflow_slotgroups.store.sections import section_tasks
 from airflow_slotgroups.store.use import read_use
 
 PAGE = 1000
@@ -54,6 +56,8 @@ class QueueEntry:
     seconds: float
     reason_code: str
     reason: str
+    kind: Kind = Kind.TASK
+    notice: str | None = None
 
 
 def queue_of(name: str, limit: int = PAGE) -> list[QueueEntry]:
@@ -75,13 +79,16 @@ def queue_in(session: Session, name: str, limit: int) -> list[QueueEntry]:
 def holders(session: Session, group: StoredGroup, now: datetime) -> list[QueueEntry]:
     """Read who holds slots, the longest first."""
     query = select(R).where(R.pool == group.name, R.state == GRANTED).order_by(R.granted_at, R.id)
-    return [holder_entry(request, now) for request in session.scalars(query)]
+    return [holder_entry(session, request, now) for request in session.scalars(query)]
 
 
-def holder_entry(request: R, now: datetime) -> QueueEntry:
+def holder_entry(session: Session, request: R, now: datetime) -> QueueEntry:
     """Describe a holder."""
     since = request.granted_at or request.enqueued_at
     admission = request.admission or Admission.QUEUE.value
+    words = HOLDER_WORDS[admission]
+    if request.kind == SECTION:
+        words += section_words(section_tasks(session, request))
     return QueueEntry(
         position=None,
         state=RequestState.GRANTED,
@@ -96,7 +103,18 @@ def holder_entry(request: R, now: datetime) -> QueueEntry:
         since=since,
         seconds=(now - since).total_seconds(),
         reason_code=admission,
-        reason=HOLDER_WORDS[admission],
+        reason=words,
+        kind=Kind(request.kind),
+        notice=request.notice,
+    )
+
+
+def section_words(running: Sequence[str]) -> str:
+    """Say what of a section runs now, for a hold that may last long."""
+    return (
+        f" for a section; running now: {', '.join(running)}"
+        if running
+        else " for a section; nothing of it runs now"
     )
 
 
@@ -121,6 +139,8 @@ def waiters(session: Session, group: StoredGroup, limit: int, now: datetime) -> 
             seconds=(now - task.arrived_at).total_seconds(),
             reason_code=reasons[task.waiter.id].code.value,
             reason=words_for(reasons[task.waiter.id].code, reasons[task.waiter.id].text),
+            kind=task.waiter.kind,
+            notice=task.waiter.notice,
         )
         for position, task in enumerate(tasks, start=1)
     ]

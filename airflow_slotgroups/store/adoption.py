@@ -24,7 +24,7 @@ from airflow_slotgroups.store.keys import GRANTED, WAITING, is_granted, live
 from airflow_slotgroups.store.requests import end_requests
 from airflow_slotgroups.store.sections import pass_through, waiting_acquires
 from airflow_slotgroups.store.sizes import elsewhere, left_in_running, running_slots, slots_given_back
-from airflow_slotgroups.store.strays import find_leftovers, send_home, unfinished
+from airflow_slotgroups.store.strays import find_forced_of, find_leftovers, send_home, unfinished
 
 SETTLING = timedelta(seconds=2)
 """Without row locks a scheduler may still start what it chose before the pool was closed."""
@@ -147,6 +147,7 @@ def dissolve_group(session: Session, group: StoredGroup, *, end_sections: bool, 
     group.row.mode = Mode.DISSOLVING.value
     # Nobody would ever let them in, and an ordinary pool has nothing for them to hold.
     pass_through(session, waiting_acquires(session, group.name))
+    send_home(session, find_forced_of(session, group.name), unfinished())
     end_all_requests(session, group.name, now)
     note_change(session, group.row, "dissolve", now)
     return go_on_dissolving(session, group, wait=True)

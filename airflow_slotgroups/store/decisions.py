@@ -14,7 +14,7 @@ from airflow_slotgroups.airflow_core.dags import release_of
 from airflow_slotgroups.airflow_core.events import succeed
 from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
-from airflow_slotgroups.domain.names import running_pool
+from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
 from airflow_slotgroups.domain.planner import Plan, Tally, plan, why_not_startable
 from airflow_slotgroups.domain.snapshot import Group, Snapshot
 from airflow_slotgroups.domain.states import Admission, Kind
@@ -22,7 +22,7 @@ from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.groups import StoredGroup
 from airflow_slotgroups.store.keys import GRANTED, WAITING
 from airflow_slotgroups.store.queue import QueuedTask, candidates
-from airflow_slotgroups.store.requests import put_back, put_off
+from airflow_slotgroups.store.requests import lock_requests, put_back, put_off
 from airflow_slotgroups.store.sections import waits_for_slots
 from airflow_slotgroups.store.use import read_use
 
@@ -68,16 +68,24 @@ def let_in(session: Session, group: StoredGroup, decision: Decision, now: dateti
 
     :return: those that were let in.
     """
-    chosen = [decision.tasks[waiter.id] for waiter in decision.plan.grants]
+    free = set(lock_requests(session, [waiter.id for waiter in decision.plan.grants]))
+    chosen = [decision.tasks[waiter.id] for waiter in decision.plan.grants if waiter.id in free]
     tasks = [task for task in chosen if task.waiter.kind is Kind.TASK]
-    still = and_(TI.state == SCHEDULED, TI.pool == group.name)
-    moved = move_to_pool(session, [task.ti_id for task in tasks], group.running_name, still)
+    moved = let_tasks_in(session, [t for t in tasks if not t.waiter.forced], group.name, group.running_name)
+    # Past the capacity, and so past the running pool's limit as well.
+    moved |= let_tasks_in(session, [t for t in tasks if t.waiter.forced], group.name, UNLIMITED_POOL)
     moved |= let_sections_in(session, [t for t in chosen if t.waiter.kind is Kind.SECTION], now)
     granted = [task for task in chosen if task.ti_id in moved]
     mark_granted(session, granted, now)
     if granted:
         count_passes(session, decision.plan)
     return granted
+
+
+def let_tasks_in(session: Session, tasks: Sequence[QueuedTask], pool: str, to_pool: str) -> set[Any]:
+    """Move tasks that still wait to the pool in which they run."""
+    still = and_(TI.state == SCHEDULED, TI.pool == pool)
+    return move_to_pool(session, [task.ti_id for task in tasks], to_pool, still)
 
 
 def let_sections_in(session: Session, sections: Sequence[QueuedTask], now: datetime) -> set[Any]:
@@ -141,9 +149,11 @@ def take_back(
     :param not_before: when they may be let in again; None for at once.
     :param notice: what to tell people about it.
     """
+    free = set(lock_requests(session, [task.waiter.id for task in tasks]))
+    tasks = [task for task in tasks if task.waiter.id in free]
     moved: set[Any] = set()
     for pool in sorted({task.pool for task in tasks}):
-        still = and_(TI.state == SCHEDULED, TI.pool == running_pool(pool))
+        still = and_(TI.state == SCHEDULED, TI.pool.in_((running_pool(pool), UNLIMITED_POOL)))
         ids = [task.ti_id for task in tasks if task.pool == pool and task.ti_id]
         moved |= move_to_pool(session, ids, pool, still)
     put_back(session, [task.waiter.id for task in tasks if task.ti_id in moved], not_before, notice)

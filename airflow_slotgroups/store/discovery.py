@@ -113,10 +113,12 @@ def enqueue(
 
     :param allow_run_priority: let `conf["slot_priority"]` of a run override the priority of its tasks.
     """
+    # At most one live request per task instance (rule 11, a database constraint): first end, then insert.
+    older = {a.older_id: EndReason.CLEARED for a in arrivals if a.older_id is not None}
+    ended = end_requests(session, older, now)
+    arrivals = [a for a in arrivals if a.older_id is None or a.older_id in ended]
     if not arrivals:
         return
-    # In this order: at most one live request per task instance (rule 11, a database constraint).
-    end_requests(session, {a.older_id: EndReason.CLEARED for a in arrivals if a.older_id is not None}, now)
     by_task = limits.read(session, {arrival.task for arrival in arrivals if arrival.kind == TASK})
     rows = []
     for arrival in arrivals:

@@ -160,8 +160,10 @@ def count_strangers(
         if stranger.waiting_id is not None:
             admit_waiting(session, stranger, admission, now)
     new = [s for s in strangers if s.waiting_id is None]
-    # In this order: at most one live request per task instance (rule 11, a database constraint).
-    end_requests(session, {s.live_id: EndReason.CLEARED for s in new if s.live_id is not None}, now)
+    # At most one live request per task instance (rule 11, a database constraint): first end, then insert.
+    other = {s.live_id: EndReason.CLEARED for s in new if s.live_id is not None}
+    ended = end_requests(session, other, now)
+    new = [s for s in new if s.live_id is None or s.live_id in ended]
     if new:
         session.execute(insert(R), [stranger_row(s, group_of[s.pool], admission, now) for s in new])
 

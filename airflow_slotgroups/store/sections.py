@@ -9,9 +9,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
+from airflow_slotgroups.airflow_core.dags import tasks_between
 from airflow_slotgroups.airflow_core.events import succeed
 from airflow_slotgroups.airflow_core.tables import (
     DEFERRED,
+    EXECUTING,
     TI,
     UNFINISHED,
     DagRun,
@@ -22,6 +24,7 @@ from airflow_slotgroups.airflow_core.tables import (
 from airflow_slotgroups.airflow_core.typing import AnyRow
 from airflow_slotgroups.domain.lifecycle import Hold, fate_of_hold
 from airflow_slotgroups.domain.names import RELEASE_OPERATOR, SLOT_TRIGGER_PATH
+from airflow_slotgroups.domain.snapshot import RunKey
 from airflow_slotgroups.domain.states import Admission, EndReason
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.discovery import Arrival
@@ -160,3 +163,15 @@ def orphaned_acquires(session: Session, groups: Collection[str]) -> list[AnyRow]
         .limit(100)
     )
     return list(session.execute(query).all())
+
+
+def section_tasks(session: Session, hold: R) -> list[str]:
+    """Name the tasks that execute now between a hold's acquire and its release."""
+    inside = tasks_between(session, RunKey(hold.dag_id, hold.run_id), hold.task_id, hold.release_task_id)
+    query = (
+        select(TI.task_id)
+        .where(TI.dag_id == hold.dag_id, TI.run_id == hold.run_id, TI.state.in_(EXECUTING))
+        .where(or_(hold.map_index < 0, TI.map_index == hold.map_index))
+        .order_by(TI.task_id)
+    )
+    return [task_id for task_id in session.scalars(query) if task_id in inside]

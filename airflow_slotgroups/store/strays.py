@@ -6,13 +6,14 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select, true
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import BETWEEN_TRIES, SCHEDULED, TI, UNFINISHED
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
-from airflow_slotgroups.domain.names import running_pool
-from airflow_slotgroups.store.keys import is_granted
+from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
+from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.store.keys import GRANTED, is_granted, live, same_task_instance
 
 AT_MOST = 1000
 
@@ -29,6 +30,30 @@ def find_strays(session: Session, names: Collection[str], limit: int = AT_MOST) 
     home = {running_pool(name): name for name in names}
     query = select(TI.id, TI.pool).where(TI.pool.in_(home), waits(), ~granted_and_scheduled()).limit(limit)
     return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query)]
+
+
+def find_forced_strays(session: Session, limit: int = AT_MOST) -> list[Stray]:
+    """Find task instances that have left their forced try behind: home is the group that they were forced in."""
+    query = (
+        select(TI.id, R.pool)
+        .join(R, and_(same_task_instance(), R.forced == true()))
+        .where(TI.pool == UNLIMITED_POOL, waits(), ~granted_and_scheduled())
+        .order_by(R.id)
+        .limit(limit)
+    )
+    # The last request of each task instance counts.
+    homes = dict(session.execute(query).tuples().all())
+    return [Stray(ti_id, home) for ti_id, home in homes.items()]
+
+
+def find_forced_of(session: Session, name: str) -> list[Stray]:
+    """Find the task instances of one group that were forced in and are unfinished."""
+    query = (
+        select(TI.id)
+        .join(R, and_(same_task_instance(), live(), R.state == GRANTED))
+        .where(TI.pool == UNLIMITED_POOL, R.pool == name, unfinished())
+    )
+    return [Stray(ti_id, name) for ti_id in session.scalars(query)]
 
 
 def waits() -> ColumnElement[bool]:
@@ -61,5 +86,7 @@ def send_home(session: Session, strays: Collection[Stray], still: Any) -> set[UU
     moved: set[UUID] = set()
     for home in sorted({stray.home for stray in strays}):
         ids = [stray.id for stray in strays if stray.home == home]
-        moved |= move_to_pool(session, ids, home, and_(TI.pool == running_pool(home), still))
+        moved |= move_to_pool(
+            session, ids, home, and_(TI.pool.in_((running_pool(home), UNLIMITED_POOL)), still)
+        )
     return moved

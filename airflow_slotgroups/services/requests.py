@@ -1,0 +1,151 @@
+"""Levers on waiting requests: one or many, each action whole or not at all, and in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.audit import write_audit
+from airflow_slotgroups.domain.errors import (
+    DissolvingError,
+    InvalidValueError,
+    NothingFoundError,
+    RequestStateError,
+)
+from airflow_slotgroups.domain.order import priority_before
+from airflow_slotgroups.domain.states import Mode, RequestState
+from airflow_slotgroups.models import SlotRequest
+from airflow_slotgroups.services.groups import find_group
+from airflow_slotgroups.services.queue import QueueEntry, queue_of
+from airflow_slotgroups.services.transaction import transact
+from airflow_slotgroups.store import levers
+from airflow_slotgroups.store.groups import StoredGroup, lock_group
+from airflow_slotgroups.store.levers import Which
+
+Pull = Callable[[Session, StoredGroup, Sequence[SlotRequest]], None]
+PRIORITIES = range(-(2**31), 2**31)
+
+
+def force_start(name: str, which: Which, *, who: str, comment: str | None = None) -> list[QueueEntry]:
+    """Let waiters in with the next cycle, past the queue, the capacity and a pause of the group.
+
+    Not past a paused DAG, max_active_tasks or the like: the reasons that come back name what still holds them.
+    Doing it twice is doing it once.
+
+    :return: the requests as the queue shows them now.
+    :raises NothingFoundError: no such request.
+    :raises RequestStateError: it holds slots already, or has ended; nothing was changed.
+    """
+    pull(name, which, "force-start", lambda s, _group, found: levers.force(s, found), who, comment)
+    return shown(name, which)
+
+
+def prioritize(
+    name: str, which: Which, priority: int | None, *, who: str, comment: str | None = None
+) -> list[QueueEntry]:
+    """Give waiters another priority, bigger goes first.
+
+    :param priority: None puts them before all others ("to top"), in their present order.
+    :raises InvalidValueError, NothingFoundError, RequestStateError: nothing was changed.
+    """
+    if priority is not None and priority not in PRIORITIES:
+        raise InvalidValueError("priority", priority, "give a whole number of 32 bits; bigger goes first")
+    action = "to-top" if priority is None else "prioritize"
+    pull(name, which, action, lambda s, g, found: set_priority(s, g, found, priority), who, comment)
+    return shown(name, which)
+
+
+def suspend(name: str, which: Which, *, who: str, comment: str | None = None) -> list[QueueEntry]:
+    """Pass waiters over until they are unsuspended; they keep their places.
+
+    :raises NothingFoundError, RequestStateError: nothing was changed.
+    """
+    pull(name, which, "suspend", lambda _s, _group, found: levers.suspend(found, True), who, comment)
+    return shown(name, which)
+
+
+def unsuspend(name: str, which: Which, *, who: str, comment: str | None = None) -> list[QueueEntry]:
+    """Let suspended waiters take part again, in their old places.
+
+    :raises NothingFoundError, RequestStateError: nothing was changed.
+    """
+    pull(name, which, "unsuspend", lambda _s, _group, found: levers.suspend(found, False), who, comment)
+    return shown(name, which)
+
+
+def set_priority(
+    session: Session, group: StoredGroup, requests: Sequence[SlotRequest], priority: int | None
+) -> None:
+    """Set a priority, or that which brings each before all the others."""
+    if priority is None:
+        first = levers.first_place(session, group.name, [request.id for request in requests])
+        if first is None:
+            return
+        ageing = group.row.ageing_seconds
+        priority = max(priority_before(first, request.arrived_at, ageing) for request in requests)
+        if priority not in PRIORITIES:
+            raise InvalidValueError("priority", priority, "lower that of the first waiter before")
+    levers.prioritize(group.row, requests, priority)
+
+
+def pull(name: str, which: Which, action: str, lever: Pull, who: str, comment: str | None) -> None:
+    """Do one action to all requests that are meant, in one transaction."""
+    transact(f"{action} in '{name}'", lambda s: pull_in(s, name, which, action, lever, who, comment))
+
+
+def pull_in(
+    session: Session, name: str, which: Which, action: str, lever: Pull, who: str, comment: str | None
+) -> None:
+    """Lock the group, find the waiters, act, and log the action for each."""
+    find_group(session, name)
+    group = lock_group(session, name)
+    if group.mode is Mode.DISSOLVING:
+        raise DissolvingError(name)
+    waiters = waiting_only(levers.find_requests(session, name, which), name, which, action)
+    old = {request.id: settings_of(request) for request in waiters}
+    lever(session, group, waiters)
+    session.flush()
+    levers.take_comment(session, waiters, comment)
+    for request in waiters:
+        log_action(session, request, action, old[request.id], who, comment)
+
+
+def waiting_only(found: Sequence[SlotRequest], name: str, which: Which, action: str) -> list[SlotRequest]:
+    """Return those that wait; refuse when none does, and say what they do instead."""
+    waiting = [request for request in found if request.state == RequestState.WAITING.value]
+    if waiting:
+        return waiting
+    if not found:
+        raise NothingFoundError(name, str(which))
+    raise RequestStateError(action, label(found[0]), found[0].state)
+
+
+def label(request: SlotRequest) -> str:
+    """Name a request's task for people."""
+    mapped = f"[{request.map_index}]" if request.map_index >= 0 else ""
+    return f"{request.dag_id}.{request.task_id}{mapped} (run {request.run_id})"
+
+
+def settings_of(request: SlotRequest) -> dict[str, object]:
+    """Return what the levers change."""
+    return {"priority": request.priority, "forced": request.forced, "suspended": request.suspended}
+
+
+def log_action(
+    session: Session, request: SlotRequest, action: str, old: dict[str, object], who: str, comment: str | None
+) -> None:
+    """Write the audit entry of one request."""
+    task = (request.dag_id, request.run_id, request.task_id, request.map_index, request.try_number)
+    new = settings_of(request)
+    write_audit(session, action, who=who, task=task, group=request.pool, old=old, new=new, comment=comment)
+
+
+def shown(name: str, which: Which) -> list[QueueEntry]:
+    """Return the requests that are meant as the queue shows them."""
+    wanted = {key: value for key, value in vars(which).items() if value is not None}
+    return [
+        entry
+        for entry in queue_of(name)
+        if all(getattr(entry, key) == value for key, value in wanted.items())
+    ]

@@ -1,0 +1,104 @@
+"""What people do to waiters: force, prioritise, suspend (issue 4). All under the group's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.pools import PoolRow, put_pool, read_pools
+from airflow_slotgroups.domain.names import UNLIMITED_POOL
+from airflow_slotgroups.domain.order import FORCED_MAJOR, order_major
+from airflow_slotgroups.domain.snapshot import UNLIMITED
+from airflow_slotgroups.models import SlotGroup
+from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.store.keys import WAITING, live
+
+
+@dataclass(frozen=True)
+class Which:
+    """Which requests of a group are meant; what is None does not matter.
+
+    :param request_id: the number of one request, live or ended.
+    """
+
+    dag_id: str | None = None
+    task_id: str | None = None
+    run_id: str | None = None
+    map_index: int | None = None
+    request_id: int | None = None
+
+    def __str__(self) -> str:
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return ", ".join(f"{name} {value!r}" for name, value in given.items()) or "any task"
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return it as conditions of SQL; an ended request is found by its number alone."""
+        columns: dict[str, Any] = {
+            "dag_id": R.dag_id,
+            "task_id": R.task_id,
+            "run_id": R.run_id,
+            "map_index": R.map_index,
+            "request_id": R.id,
+        }
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        found = [columns[name] == value for name, value in given.items()]
+        return found if self.request_id is not None else [*found, live()]
+
+
+def find_requests(session: Session, pool: str, which: Which) -> list[R]:
+    """Read the requests of a group that are meant, in the order of the queue."""
+    query = select(R).where(R.pool == pool, *which.conditions())
+    return list(session.scalars(query.order_by(R.order_major, R.order_minor, R.id)))
+
+
+def force(session: Session, requests: Sequence[R]) -> None:
+    """Put waiters before all others, past capacity and pause; the next cycle lets them in."""
+    if UNLIMITED_POOL not in read_pools(session, [UNLIMITED_POOL]):
+        put_pool(session, unlimited_pool(), exists=False)
+    for request in requests:
+        request.forced = True
+        request.order_major = FORCED_MAJOR
+
+
+def unlimited_pool() -> PoolRow:
+    """The pool in which forced tasks run."""
+    description = "Tasks that were started by force; managed by slot groups, name it in no DAG"
+    return PoolRow(UNLIMITED_POOL, UNLIMITED, include_deferred=True, description=description)
+
+
+def prioritize(group: SlotGroup, requests: Sequence[R], priority: int) -> None:
+    """Give waiters another priority; their arrival stays."""
+    for request in requests:
+        request.priority = priority
+        request.order_major = order_major(
+            priority, request.arrived_at, group.ageing_seconds, forced=request.forced
+        )
+
+
+def first_place(session: Session, pool: str, besides: Sequence[int]) -> int | None:
+    """Return the first sort key of the first waiter that is neither forced nor one of those given."""
+    query = select(func.min(R.order_major)).where(
+        R.state == WAITING, R.pool == pool, R.order_major != FORCED_MAJOR, R.id.not_in(besides)
+    )
+    return session.scalar(query)
+
+
+def suspend(requests: Sequence[R], suspended: bool) -> None:
+    """Pass waiters over, or no longer; their places stay."""
+    for request in requests:
+        request.suspended = suspended
+
+
+def take_comment(session: Session, requests: Sequence[R], comment: str | None) -> None:
+    """Keep what a person wrote, on many requests in one statement."""
+    if comment is not None:
+        session.execute(
+            update(R)
+            .where(R.id.in_([request.id for request in requests]))
+            .values(comment=comment)
+            .execution_options(synchronize_session=False)
+        )
