@@ -96,7 +96,8 @@ def tasks_between(
     behind: set[str] = dag.get_task(acquire_task_id).get_flat_relative_ids(upstream=False)
     if release_task_id is None or not dag.has_task(release_task_id):
         return behind
-    return behind & dag.get_task(release_task_id).get_flat_relative_ids(upstream=True)
+    before: set[str] = dag.get_task(release_task_id).get_flat_relative_ids(upstream=True)
+    return behind & before
 
 
 def multi_team() -> bool:

@@ -16,8 +16,8 @@ from airflow.utils.providers_configuration_loader import providers_configuration
 from airflow_slotgroups.airflow_core.config import CoordinatorPlace, coordinator_place
 from airflow_slotgroups.domain.errors import InvalidValueError, SlotGroupsError
 from airflow_slotgroups.domain.states import Mode, Strategy
+from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.services import groups, health, queue, requests
-from airflow_slotgroups.services.requests import Which
 
 Command = Callable[[Namespace], None]
 
@@ -38,6 +38,16 @@ def readable(function: Command) -> Command:
             raise SystemExit(f"Error: {error}") from None
 
     return wrapped
+
+
+def reading(function: Command) -> Command:
+    """Dress a command that changes nothing, as `airflow pools` does its own."""
+    return suppress_logs_and_warning(providers_configuration_loaded(readable(function)))
+
+
+def writing(function: Command) -> Command:
+    """Dress a command that changes something: Airflow keeps the call in its audit log as well."""
+    return logged(reading(function))
 
 
 def show(rows: Sequence[dict[str, Any]], output: str) -> None:
@@ -84,36 +94,26 @@ def group_row(status: groups.GroupStatus) -> dict[str, Any]:
     }
 
 
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@reading
 def list_command(args: Namespace) -> None:
     """List the slot groups."""
     show([group_row(status) for status in groups.list_groups()], args.output)
 
 
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@reading
 def get_command(args: Namespace) -> None:
     """Show one slot group."""
     show([group_row(groups.get_group(args.pool))], args.output)
 
 
-@logged
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def set_command(args: Namespace) -> None:
     """Make a slot group, or change one."""
     made = groups.set_group(args.pool, change_of(args), who=getpass.getuser(), comment=args.comment)
     print(f"Slot group '{args.pool}' {'made' if made else 'changed'}")
 
 
-@logged
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def delete_command(args: Namespace) -> None:
     """Delete a slot group."""
     groups.delete(args.pool, who=getpass.getuser(), comment=args.comment)
@@ -121,10 +121,7 @@ def delete_command(args: Namespace) -> None:
     print(f"Slot group '{args.pool}' deleted{stays}")
 
 
-@logged
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def adopt_command(args: Namespace) -> None:
     """Turn an ordinary pool into a slot group."""
     status = groups.adopt(args.pool, change_of(args), who=getpass.getuser(), comment=args.comment)
@@ -133,10 +130,7 @@ def adopt_command(args: Namespace) -> None:
         print(line)
 
 
-@logged
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def dissolve_command(args: Namespace) -> None:
     """Turn a slot group back into an ordinary pool."""
     done = groups.dissolve(
@@ -147,9 +141,7 @@ def dissolve_command(args: Namespace) -> None:
         print("Some of its tasks were locked; the coordinator moves them within seconds")
 
 
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@reading
 def queue_command(args: Namespace) -> None:
     """Show holders and waiters."""
     if args.limit < 1:
@@ -176,28 +168,19 @@ def queue_row(entry: queue.QueueEntry) -> dict[str, Any]:
     }
 
 
-@cli_utils.action_cli
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def pause_command(args: Namespace) -> None:
     """Let nobody in."""
     change_mode(args, Mode.PAUSED)
 
 
-@cli_utils.action_cli
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def resume_command(args: Namespace) -> None:
     """Let waiters in again."""
     change_mode(args, Mode.ACTIVE)
 
 
-@cli_utils.action_cli
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def bypass_command(args: Namespace) -> None:
     """Lift the limit."""
     change_mode(args, Mode.BYPASS)
@@ -220,20 +203,14 @@ def which_of(args: Namespace) -> Which:
     return which
 
 
-@cli_utils.action_cli
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def force_start_command(args: Namespace) -> None:
     """Let waiters in at once; what is printed names what still holds them."""
     entries = requests.force_start(args.pool, which_of(args), who=getpass.getuser(), comment=args.comment)
     show([queue_row(entry) for entry in entries], args.output)
 
 
-@cli_utils.action_cli
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def prioritize_command(args: Namespace) -> None:
     """Give waiters another priority."""
     if (args.priority is None) != args.top:
@@ -243,29 +220,21 @@ def prioritize_command(args: Namespace) -> None:
     show([queue_row(entry) for entry in entries], args.output)
 
 
-@cli_utils.action_cli
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def suspend_command(args: Namespace) -> None:
     """Pass waiters over."""
     entries = requests.suspend(args.pool, which_of(args), who=getpass.getuser(), comment=args.comment)
     show([queue_row(entry) for entry in entries], args.output)
 
 
-@cli_utils.action_cli
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@writing
 def unsuspend_command(args: Namespace) -> None:
     """Let suspended waiters take part again."""
     entries = requests.unsuspend(args.pool, which_of(args), who=getpass.getuser(), comment=args.comment)
     show([queue_row(entry) for entry in entries], args.output)
 
 
-@suppress_logs_and_warning
-@providers_configuration_loaded
-@readable
+@reading
 def check_command(args: Namespace) -> None:
     """Say what is wrong."""
     problems = health.check()

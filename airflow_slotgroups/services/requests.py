@@ -15,13 +15,13 @@ from airflow_slotgroups.domain.errors import (
 )
 from airflow_slotgroups.domain.order import priority_before
 from airflow_slotgroups.domain.states import Mode, RequestState
+from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotRequest
 from airflow_slotgroups.services.groups import find_group
 from airflow_slotgroups.services.queue import QueueEntry, queue_of
 from airflow_slotgroups.services.transaction import transact
 from airflow_slotgroups.store import levers
 from airflow_slotgroups.store.groups import StoredGroup, lock_group
-from airflow_slotgroups.store.levers import Which
 
 Pull = Callable[[Session, StoredGroup, Sequence[SlotRequest]], None]
 PRIORITIES = range(-(2**31), 2**31)
@@ -143,9 +143,5 @@ def log_action(
 
 def shown(name: str, which: Which) -> list[QueueEntry]:
     """Return the requests that are meant as the queue shows them."""
-    wanted = {key: value for key, value in vars(which).items() if value is not None}
-    return [
-        entry
-        for entry in queue_of(name)
-        if all(getattr(entry, key) == value for key, value in wanted.items())
-    ]
+    wanted = which.given().items()
+    return [entry for entry in queue_of(name) if all(getattr(entry, key) == value for key, value in wanted)]

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.pools import PoolRow, put_pool, read_pools
 from airflow_slotgroups.domain.names import UNLIMITED_POOL
 from airflow_slotgroups.domain.order import FORCED_MAJOR, order_major
 from airflow_slotgroups.domain.snapshot import UNLIMITED
+from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import WAITING, live
 
-
-@dataclass(frozen=True)
-class Which:
-    """Which requests of a group are meant; what is None does not matter.
-
-    :param request_id: the number of one request, live or ended.
-    """
-
-    dag_id: str | None = None
-    task_id: str | None = None
-    run_id: str | None = None
-    map_index: int | None = None
-    request_id: int | None = None
-
-    def __str__(self) -> str:
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        return ", ".join(f"{name} {value!r}" for name, value in given.items()) or "any task"
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """Return it as conditions of SQL; an ended request is found by its number alone."""
-        columns: dict[str, Any] = {
-            "dag_id": R.dag_id,
-            "task_id": R.task_id,
-            "run_id": R.run_id,
-            "map_index": R.map_index,
-            "request_id": R.id,
-        }
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        found = [columns[name] == value for name, value in given.items()]
-        return found if self.request_id is not None else [*found, live()]
+COLUMNS: dict[str, Any] = {
+    "dag_id": R.dag_id,
+    "task_id": R.task_id,
+    "run_id": R.run_id,
+    "map_index": R.map_index,
+    "request_id": R.id,
+}
 
 
 def find_requests(session: Session, pool: str, which: Which) -> list[R]:
-    """Read the requests of a group that are meant, in the order of the queue."""
-    query = select(R).where(R.pool == pool, *which.conditions())
+    """Read the requests of a group that are meant, in the order of the queue; an ended one by its number alone."""
+    query = select(R).where(
+        R.pool == pool, *(COLUMNS[name] == value for name, value in which.given().items())
+    )
+    if which.request_id is None:
+        query = query.where(live())
     return list(session.scalars(query.order_by(R.order_major, R.order_minor, R.id)))
 
 

@@ -171,7 +171,8 @@ def section_tasks(session: Session, hold: R) -> list[str]:
     query = (
         select(TI.task_id)
         .where(TI.dag_id == hold.dag_id, TI.run_id == hold.run_id, TI.state.in_(EXECUTING))
-        .where(or_(hold.map_index < 0, TI.map_index == hold.map_index))
         .order_by(TI.task_id)
     )
+    if hold.map_index >= 0:
+        query = query.where(TI.map_index == hold.map_index)
     return [task_id for task_id in session.scalars(query) if task_id in inside]
