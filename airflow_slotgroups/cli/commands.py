@@ -12,6 +12,7 @@ from airflow.cli.simple_table import AirflowConsole
 from airflow.utils import cli as cli_utils
 from airflow.utils.cli import suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
+from rich.markup import escape
 
 from airflow_slotgroups.airflow_core.config import CoordinatorPlace, coordinator_place
 from airflow_slotgroups.domain.errors import InvalidValueError, SlotGroupsError
@@ -58,12 +59,17 @@ def show(rows: Sequence[dict[str, Any]], output: str) -> None:
     elif output == "yaml":
         console.print_as_yaml(rows)  # type: ignore[arg-type]  # annotated as dict, takes what yaml takes
     else:
-        console.print_as([for_eyes(row) for row in rows], output)
+        markup = escape if output == "table" else str
+        console.print_as([for_eyes(row, markup) for row in rows], output)
 
 
-def for_eyes(row: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what is for machines, and show nothing where there is nothing."""
-    return {key: "" if value is None else value for key, value in row.items() if key not in FOR_MACHINES}
+def for_eyes(row: dict[str, Any], markup: Callable[[str], str]) -> dict[str, str]:
+    """Leave out what is for machines, and show nothing where there is nothing.
+
+    :param markup: keeps text in brackets from being taken for a style, as in "[slotgroups] coordinator".
+    """
+    shown = {key: "" if value is None else str(value) for key, value in row.items()}
+    return {key: markup(text) for key, text in shown.items() if key not in FOR_MACHINES}
 
 
 def change_of(args: Namespace) -> groups.GroupChange:

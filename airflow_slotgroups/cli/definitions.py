@@ -85,7 +85,7 @@ COMMANDS = (
     command("suspend", "Pass waiters over; they keep their places", ARG_NAME, *WHICH),
     command("unsuspend", "Let suspended waiters take part again", ARG_NAME, *WHICH),
     command("check", "Say what is wrong and what to do; exits with 1 if anything is", ARG_OUTPUT),
-    command("coordinator", "Serve the slot groups, where [slotgroups] coordinator is 'external'"),
+    command("coordinator", "Serve the slot groups, where coordinator in section slotgroups is 'external'"),
 )
 
 
