@@ -16,6 +16,8 @@ atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
 os.environ["AIRFLOW_HOME"] = AIRFLOW_HOME
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "WARNING"
+# Tests that make the row of a scheduler start no coordinator.
+os.environ["AIRFLOW__SLOTGROUPS__COORDINATOR"] = "off"
 
 
 @pytest.hookimpl(tryfirst=True)

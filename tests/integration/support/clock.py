@@ -9,6 +9,10 @@ class FakeClock:
     """Tells a moment of its own; tests move it."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to the first moment."""
         self.now = datetime(2026, 3, 1, 12, 0, tzinfo=timezone.utc)
 
     def __call__(self) -> datetime:

@@ -38,7 +38,9 @@ class FakeScheduler:
 
     def make_runner(self) -> SchedulerJobRunner:
         """A runner whose job stands in the database as that of a living scheduler."""
-        executor = mock.MagicMock(slots_available=1000, pre_assigns_external_executor_id=False, team_name=None)
+        executor = mock.MagicMock(
+            slots_available=1000, pre_assigns_external_executor_id=False, team_name=None
+        )
         executor.name = ExecutorName("airflow.executors.local_executor.LocalExecutor", alias="LocalExecutor")
         job = Job(job_type=SchedulerJobRunner.job_type, state=JobState.RUNNING)
         with self.database.session() as session:

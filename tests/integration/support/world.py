@@ -221,5 +221,3 @@ class World:
         rows = self.requests(None, RequestState.WAITING)
         rows.sort(key=lambda row: (row.order_major, row.order_minor, row.id))
         return [row.task_id for row in rows]
-
-

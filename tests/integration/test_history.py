@@ -1,0 +1,67 @@
+"""Random histories against the real store: the invariants of the design after every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from airflow_slotgroups.airflow_core import locks
+from tests.integration.conftest import backends
+from tests.integration.support.clock import FakeClock
+from tests.integration.support.dags import write_dags
+from tests.integration.support.databases import Database
+from tests.integration.support.history import History, history_dags
+
+EXAMPLES = {"sqlite": 60, "postgresql": 20}
+STEPS = 50
+
+
+def soon(connection: Any, _record: object, _proxy: object) -> None:
+    """Everything happens in one thread: whoever finds a row locked need not wait for it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '20ms'")
+
+
+@pytest.fixture
+def impatient(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """The database, on which nobody waits for a lock."""
+    monkeypatch.setattr(locks.limit_waiting, "__defaults__", (20,))
+    monkeypatch.setattr("airflow_slotgroups.services.transaction.PATIENCE", 0.0)
+    monkeypatch.setattr("airflow_slotgroups.services.transaction.PAUSE", 0.0)
+    monkeypatch.setattr("airflow_slotgroups.coordinator.steps.SLOW_DISCOVERY", float("inf"))
+    if database.backend == "postgresql":
+        sa.event.listen(database.engine, "checkout", soon)
+    yield database
+    if database.backend == "postgresql":
+        sa.event.remove(database.engine, "checkout", soon)
+        database.engine.dispose()
+
+
+@pytest.mark.parametrize("database", backends("sqlite", "postgresql"), indirect=True)
+def test_random_histories(
+    impatient: Database, clock: FakeClock, record_property: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_dags(impatient, history_dags())
+    machine = type("History", (History,), {"database": impatient, "clock": clock, "steps": 0})
+    try:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=EXAMPLES[impatient.backend],
+                stateful_step_count=STEPS,
+                deadline=None,
+                database=None,
+                print_blob=True,
+                suppress_health_check=list(HealthCheck),
+                phases=[p for p in Phase if p is not Phase.shrink and p is not Phase.explain],
+            ),
+        )
+    finally:
+        record_property("steps", machine.steps)
+        with capsys.disabled():
+            print(f"\n{impatient.backend}: {machine.steps} steps of random history")
