@@ -199,14 +199,14 @@ def change_mode(args: Namespace, mode: Mode) -> None:
     print(f"Slot group '{args.pool}' is {mode}: {status.used} of {limit} in use, {status.waiting} waiting")
 
 
-def which_of(args: Namespace) -> Which:
+def which_of(args: Namespace) -> list[Which]:
     """Read which requests are meant; all of them only if that is said."""
     which = Which(args.dag_id, args.task_id, args.run_id, args.map_index, args.request_id)
     if which == Which() and not args.all:
         raise InvalidValueError(
             "which requests", "nothing", "give --dag-id, --task-id, --run-id, ... or --all"
         )
-    return which
+    return [which]
 
 
 @writing

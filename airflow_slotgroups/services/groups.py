@@ -158,6 +158,40 @@ def set_group(name: str, change: GroupChange, *, who: str, comment: str | None =
     return transact(f"set slot group '{name}'", lambda s: set_in(s, name, change, who, comment))
 
 
+def create_group(name: str, change: GroupChange, *, who: str, comment: str | None = None) -> None:
+    """Make a group with its pools, and change none.
+
+    :raises AlreadyGroupError, OrdinaryPoolError: the name is taken.
+    :raises InvalidNameError, InvalidValueError: nothing was changed.
+    """
+    change.check()
+    check_group_name(name)
+    transact(f"make slot group '{name}'", lambda s: create_in(s, name, change, who, comment))
+
+
+def create_in(session: Session, name: str, change: GroupChange, who: str, comment: str | None) -> None:
+    """Refuse a name that is taken, else make the group."""
+    if session.get(SlotGroup, name) is not None:
+        raise already(name)
+    make_group(session, name, change, who, comment, utcnow())
+
+
+def change_existing(name: str, change: GroupChange, *, who: str, comment: str | None = None) -> None:
+    """Change a group, and make none.
+
+    :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
+    :raises InvalidValueError: nothing was changed.
+    """
+    change.check()
+    transact(f"change slot group '{name}'", lambda s: change_in(s, name, change, who, comment))
+
+
+def change_in(session: Session, name: str, change: GroupChange, who: str, comment: str | None) -> None:
+    """Change the locked group."""
+    find_group(session, name)
+    change_group(session, lock_group(session, name), change, who, comment, utcnow())
+
+
 def set_in(session: Session, name: str, change: GroupChange, who: str, comment: str | None) -> bool:
     """Change the group if it is there, else make it."""
     now = utcnow()

@@ -17,6 +17,7 @@ from airflow_slotgroups.domain.errors import SlotGroupsError, TablesMissingError
 from airflow_slotgroups.domain.planner import plan
 from airflow_slotgroups.domain.snapshot import UNLIMITED, Snapshot
 from airflow_slotgroups.domain.states import Mode
+from airflow_slotgroups.services.transaction import read
 from airflow_slotgroups.store.coordinators import is_alive, load_coordinators
 from airflow_slotgroups.store.groups import StoredGroup, load_groups
 from airflow_slotgroups.store.history import last_event
@@ -49,6 +50,11 @@ def check() -> list[Problem]:
         except TablesMissingError as error:
             return [Problem("tables", "database", error.message, error.remedy)]
         return list(check_all(session, utcnow()))
+
+
+def coordinators_alive() -> int:
+    """Count the coordinators that were heard of lately."""
+    return read(lambda s: sum(is_alive(c, utcnow()) for c in load_coordinators(s)))
 
 
 def check_all(session: Session, now: datetime) -> Iterator[Problem]:

@@ -19,11 +19,13 @@ from airflow_slotgroups.services.groups import find_group
 from airflow_slotgroups.services.transaction import read
 from airflow_slotgroups.store.groups import StoredGroup
 from airflow_slotgroups.store.keys import GRANTED, SECTION
-from airflow_slotgroups.store.queue import waiting_in
+from airflow_slotgroups.store.queue import count_live, waiting_in
 from airflow_slotgroups.store.sections import section_tasks
 from airflow_slotgroups.store.use import read_use
 
 PAGE = 1000
+LOOK_AT = 10_000
+"""Waiters looked at, from the head of the queue, for those of one DAG."""
 
 HOLDER_WORDS = {
     Admission.QUEUE.value: "holds its slots",
@@ -74,6 +76,53 @@ def queue_in(session: Session, name: str, limit: int) -> list[QueueEntry]:
     group = find_group(session, name)
     now = utcnow()
     return holders(session, group, now) + waiters(session, group, limit, now)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a list.
+
+    :param total: how many there are in all.
+    """
+
+    entries: list[QueueEntry]
+    total: int
+
+
+def waiters_of(name: str, limit: int, offset: int = 0, dag_id: str | None = None) -> Page:
+    """Return a page of those who wait; their places are those in the whole queue.
+
+    :param dag_id: tasks of this DAG alone, among the first `LOOK_AT`.
+    :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
+    """
+    return read(lambda session: waiters_page(session, name, limit, offset, dag_id))
+
+
+def waiters_page(session: Session, name: str, limit: int, offset: int, dag_id: str | None) -> Page:
+    """Plan from the head of the queue on: who is before decides on who is behind."""
+    group = find_group(session, name)
+    first = LOOK_AT if dag_id is not None else offset + limit
+    entries = waiters(session, group, first, utcnow())
+    total = count_live(session, name).waiting
+    if dag_id is not None:
+        entries = [entry for entry in entries if entry.dag_id == dag_id]
+        total = len(entries)
+    return Page(entries[offset : offset + limit], total)
+
+
+def holders_of(name: str, limit: int, offset: int = 0, dag_id: str | None = None) -> Page:
+    """Return a page of those who hold slots.
+
+    :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
+    """
+    return read(lambda session: holders_page(session, name, limit, offset, dag_id))
+
+
+def holders_page(session: Session, name: str, limit: int, offset: int, dag_id: str | None) -> Page:
+    """Read them all: their number is bounded by the group's size."""
+    entries = holders(session, find_group(session, name), utcnow())
+    entries = [entry for entry in entries if dag_id is None or entry.dag_id == dag_id]
+    return Page(entries[offset : offset + limit], len(entries))
 
 
 def holders(session: Session, group: StoredGroup, now: datetime) -> list[QueueEntry]:

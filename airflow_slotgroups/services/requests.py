@@ -19,7 +19,7 @@ from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotRequest
 from airflow_slotgroups.services.groups import find_group
 from airflow_slotgroups.services.queue import QueueEntry, queue_of
-from airflow_slotgroups.services.transaction import transact
+from airflow_slotgroups.services.transaction import read, transact
 from airflow_slotgroups.store import levers
 from airflow_slotgroups.store.groups import StoredGroup, lock_group
 
@@ -27,7 +27,9 @@ Pull = Callable[[Session, StoredGroup, Sequence[SlotRequest]], None]
 PRIORITIES = range(-(2**31), 2**31)
 
 
-def force_start(name: str, which: Which, *, who: str, comment: str | None = None) -> list[QueueEntry]:
+def force_start(
+    name: str, which: Sequence[Which], *, who: str, comment: str | None = None
+) -> list[QueueEntry]:
     """Let waiters in with the next cycle, past the queue, the capacity and a pause of the group.
 
     Not past a paused DAG, max_active_tasks or the like: the reasons that come back name what still holds them.
@@ -42,7 +44,7 @@ def force_start(name: str, which: Which, *, who: str, comment: str | None = None
 
 
 def prioritize(
-    name: str, which: Which, priority: int | None, *, who: str, comment: str | None = None
+    name: str, which: Sequence[Which], priority: int | None, *, who: str, comment: str | None = None
 ) -> list[QueueEntry]:
     """Give waiters another priority, bigger goes first.
 
@@ -56,7 +58,7 @@ def prioritize(
     return shown(name, which)
 
 
-def suspend(name: str, which: Which, *, who: str, comment: str | None = None) -> list[QueueEntry]:
+def suspend(name: str, which: Sequence[Which], *, who: str, comment: str | None = None) -> list[QueueEntry]:
     """Pass waiters over until they are unsuspended; they keep their places.
 
     :raises NothingFoundError, RequestStateError: nothing was changed.
@@ -65,7 +67,7 @@ def suspend(name: str, which: Which, *, who: str, comment: str | None = None) ->
     return shown(name, which)
 
 
-def unsuspend(name: str, which: Which, *, who: str, comment: str | None = None) -> list[QueueEntry]:
+def unsuspend(name: str, which: Sequence[Which], *, who: str, comment: str | None = None) -> list[QueueEntry]:
     """Let suspended waiters take part again, in their old places.
 
     :raises NothingFoundError, RequestStateError: nothing was changed.
@@ -89,20 +91,27 @@ def set_priority(
     levers.prioritize(group.row, requests, priority)
 
 
-def pull(name: str, which: Which, action: str, lever: Pull, who: str, comment: str | None) -> None:
+def pull(name: str, which: Sequence[Which], action: str, lever: Pull, who: str, comment: str | None) -> None:
     """Do one action to all requests that are meant, in one transaction."""
     transact(f"{action} in '{name}'", lambda s: pull_in(s, name, which, action, lever, who, comment))
 
 
 def pull_in(
-    session: Session, name: str, which: Which, action: str, lever: Pull, who: str, comment: str | None
+    session: Session,
+    name: str,
+    which: Sequence[Which],
+    action: str,
+    lever: Pull,
+    who: str,
+    comment: str | None,
 ) -> None:
     """Lock the group, find the waiters, act, and log the action for each."""
     find_group(session, name)
     group = lock_group(session, name)
     if group.mode is Mode.DISSOLVING:
         raise DissolvingError(name)
-    waiters = waiting_only(levers.find_requests(session, name, which), name, which, action)
+    found = {r.id: r for part in which for r in waiting_only(session, name, part, action)}
+    waiters = sorted(found.values(), key=lambda r: (r.order_major, r.order_minor, r.id))
     old = {request.id: settings_of(request) for request in waiters}
     lever(session, group, waiters)
     session.flush()
@@ -111,14 +120,20 @@ def pull_in(
         log_action(session, request, action, old[request.id], who, comment)
 
 
-def waiting_only(found: Sequence[SlotRequest], name: str, which: Which, action: str) -> list[SlotRequest]:
+def waiting_only(session: Session, name: str, which: Which, action: str) -> list[SlotRequest]:
     """Return those that wait; refuse when none does, and say what they do instead."""
-    waiting = [request for request in found if request.state == RequestState.WAITING.value]
-    if waiting:
-        return waiting
+    found = levers.find_requests(session, name, which)
     if not found:
         raise NothingFoundError(name, str(which))
-    raise RequestStateError(action, label(found[0]), found[0].state)
+    waiting = [request for request in found if request.state == RequestState.WAITING.value]
+    if not waiting:
+        raise RequestStateError(action, label(found[0]), found[0].state)
+    return waiting
+
+
+def dags_of(name: str, which: Sequence[Which]) -> set[str]:
+    """Name the DAGs whose requests are meant, so that it can be asked who may."""
+    return read(lambda s: {r.dag_id for part in which for r in levers.find_requests(s, name, part)})
 
 
 def label(request: SlotRequest) -> str:
@@ -141,7 +156,11 @@ def log_action(
     write_audit(session, action, who=who, task=task, group=request.pool, old=old, new=new, comment=comment)
 
 
-def shown(name: str, which: Which) -> list[QueueEntry]:
+def shown(name: str, which: Sequence[Which]) -> list[QueueEntry]:
     """Return the requests that are meant as the queue shows them."""
-    wanted = which.given().items()
-    return [entry for entry in queue_of(name) if all(getattr(entry, key) == value for key, value in wanted)]
+    return [entry for entry in queue_of(name) if any(means(part, entry) for part in which)]
+
+
+def means(which: Which, entry: QueueEntry) -> bool:
+    """Tell whether an entry of the queue is meant."""
+    return all(getattr(entry, name) == value for name, value in which.given().items())

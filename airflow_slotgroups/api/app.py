@@ -1,0 +1,71 @@
+"""The FastAPI app that Airflow mounts under `/slotgroups`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse, JSONResponse
+
+from airflow_slotgroups import __version__
+from airflow_slotgroups.api.auth import same_origin, signed_in
+from airflow_slotgroups.api.routes import groups, health, requests
+from airflow_slotgroups.api.schemas import ErrorOut
+from airflow_slotgroups.domain import errors
+
+PREFIX = "/api/v1"
+
+STATUS_OF: dict[type[errors.SlotGroupsError], int] = {
+    errors.UnknownGroupError: 404,
+    errors.UnknownPoolError: 404,
+    errors.NothingFoundError: 404,
+    errors.InvalidNameError: 422,
+    errors.InvalidValueError: 422,
+    errors.BusyError: 503,
+    errors.TablesMissingError: 503,
+}
+"""All others are conflicts with what is (409)."""
+
+
+def make_app() -> FastAPI:
+    """Put the app together: who asks is known and of our own origin before any route is reached."""
+    app = FastAPI(
+        title="Slot groups",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(signed_in), Depends(same_origin)],
+    )
+    v1 = APIRouter(
+        prefix=PREFIX, responses={code: {"model": ErrorOut} for code in (401, 403, 404, 409, 422, 503)}
+    )
+    for part in (groups.router, requests.router, health.router):
+        v1.include_router(part)
+    app.include_router(v1)
+    app.add_exception_handler(errors.SlotGroupsError, answer_error)
+    add_docs(app)
+    return app
+
+
+def add_docs(app: FastAPI) -> None:
+    """The OpenAPI document and the interactive docs, for the signed-in alone, as every route."""
+
+    @app.get(f"{PREFIX}/openapi.json", include_in_schema=False)
+    def openapi_document() -> JSONResponse:
+        return JSONResponse(app.openapi())
+
+    @app.get(f"{PREFIX}/docs", include_in_schema=False)
+    def interactive_docs() -> HTMLResponse:
+        return get_swagger_ui_html(openapi_url="openapi.json", title=app.title)
+
+
+async def answer_error(_request: Request, error: Any) -> JSONResponse:
+    """Answer with what is wrong and what to do."""
+    status = next((code for kind, code in STATUS_OF.items() if isinstance(error, kind)), 409)
+    body = ErrorOut(detail=error.message, remedy=error.remedy, can_retry=error.can_retry)
+    return JSONResponse(body.model_dump(), status_code=status)
+
+
+app = make_app()
