@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -178,17 +179,25 @@ class HoldSlots(TaskGroup):
     def __enter__(self) -> HoldSlots:
         """Begin the section with its acquire."""
         super().__enter__()
-        self.acquire = AcquireSlotsOperator(task_id="acquire_slots", **self.held)
+        with ExitStack() as left_open:
+            left_open.push(super().__exit__)
+            self.acquire = AcquireSlotsOperator(task_id="acquire_slots", **self.held)
+            left_open.pop_all()
         return self
 
     def __exit__(self, error_type: Any, error: Any, trace: Any) -> None:
         """End the section with its release, and put all tasks between the two."""
-        if error_type is None:
-            inside = [task for task in self.iter_tasks() if task is not self.acquire]
-            release = ReleaseSlotsOperator(task_id="release_slots")
-            release.as_teardown(setups=self.acquire)
-            enclose(self.acquire, inside, release)
-        super().__exit__(error_type, error, trace)  # type: ignore[no-untyped-call]  # has no annotations
+        with ExitStack() as left_open:
+            left_open.push(super().__exit__)
+            if error_type is None:
+                self.end()
+
+    def end(self) -> None:
+        """Add the release behind all tasks of the group."""
+        inside = [task for task in self.iter_tasks() if task is not self.acquire]
+        release = ReleaseSlotsOperator(task_id="release_slots")
+        release.as_teardown(setups=self.acquire)
+        enclose(self.acquire, inside, release)
 
 
 def enclose(acquire: AcquireSlotsOperator, inside: list[Any], release: ReleaseSlotsOperator) -> None:
@@ -210,7 +219,7 @@ def check_first(acquire: AcquireSlotsOperator, task: Any) -> None:
     if not task.is_teardown and task.trigger_rule != TriggerRule.ALL_SUCCESS:
         raise SectionError(
             f"the section of '{acquire.task_id}' in DAG '{acquire.dag_id}' begins with '{task.task_id}',"
-            f" which has trigger_rule '{task.trigger_rule}'",
+            f" which has trigger_rule '{TriggerRule(task.trigger_rule).value}'",
             "let it begin with a task that has 'all_success', an EmptyOperator if there is no other",
         )
 
