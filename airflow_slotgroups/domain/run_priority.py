@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from reprlib import repr as short
 from typing import Any
 
 KEY = "slot_priority"
@@ -27,5 +28,6 @@ def run_priority(conf: Mapping[str, Any] | None) -> RunPriority:
     if value is None:
         return RunPriority()
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        return RunPriority(notice=f"conf['{KEY}'] is {value!r}, no whole number of 32 bits: ignored")
+        # Shortened: whoever triggers a run may write any amount there.
+        return RunPriority(notice=f"conf['{KEY}'] is {short(value)}, no whole number of 32 bits: ignored")
     return RunPriority(priority=value)
