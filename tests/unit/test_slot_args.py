@@ -52,7 +52,10 @@ REFUSED = {
         {"max_wait": -timedelta(seconds=1)},
         "max_wait can not be datetime.timedelta(days=-1, seconds=86399); give a timedelta that is not negative",
     ),
-    "max_wait in seconds": ({"max_wait": 60}, "max_wait can not be 60; give a timedelta that is not negative"),
+    "max_wait in seconds": (
+        {"max_wait": 60},
+        "max_wait can not be 60; give a timedelta that is not negative",
+    ),
     "executor_config of a text": (
         {"executor_config": "pod"},
         "executor_config can not be 'pod'; give a dict, as to the operator itself",
