@@ -53,9 +53,17 @@ class CommandLine:
         assert answer, f"the worker is gone: {self.log.read_text()[-3000:]}"
         return Answer(**json.loads(answer))
 
-    def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Run one statement on the database, apart from Airflow."""
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """A transaction on the database, apart from Airflow."""
         with contextlib.closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
+            # A test's database need not survive the machine.
+            connection.execute("PRAGMA synchronous = OFF")
+            yield connection
+
+    def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Run one statement."""
+        with self.connection() as connection:
             return connection.execute(statement, parameters).fetchall()
 
     def pool(self, name: str) -> tuple[Any, ...] | None:
@@ -70,10 +78,11 @@ class CommandLine:
 
     def clean(self) -> None:
         """Leave nothing of an earlier test."""
-        for table in (*OURS, "log"):
-            self.sql(f"DELETE FROM {table}")
-        self.sql("DELETE FROM slot_pool WHERE pool <> 'default_pool'")
-        self.sql("UPDATE slot_pool SET slots = 128, include_deferred = 0")
+        with self.connection() as connection:
+            for table in (*OURS, "log"):
+                connection.execute(f"DELETE FROM {table}")
+            connection.execute("DELETE FROM slot_pool WHERE pool <> 'default_pool'")
+            connection.execute("UPDATE slot_pool SET slots = 128, include_deferred = 0")
 
     @contextlib.contextmanager
     def without_tables(self) -> Iterator[None]:

@@ -302,7 +302,11 @@ def test_the_plugin_is_one_that_airflow_takes() -> None:
     assert issubclass(SlotGroupsPlugin, AirflowPlugin)
     assert SlotGroupsPlugin.name == "slotgroups"
     listeners: Any = SlotGroupsPlugin.listeners
-    assert [one.on_starting.airflow_impl for one in listeners]
+    hooks = get_listener_manager().pm.hook
+    for listener in listeners:
+        implemented = {name for name in dir(listener) if hasattr(getattr(listener, name), "airflow_impl")}
+        assert implemented, listener
+        assert all(hasattr(hooks, name) for name in implemented), listener
 
 
 # DAGs

@@ -19,6 +19,12 @@ SECONDS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for option in options():
+        monkeypatch.delenv(f"AIRFLOW__SLOTGROUPS__{option.upper()}", raising=False)
+
+
 def configure(monkeypatch: pytest.MonkeyPatch, option: str, value: str) -> None:
     monkeypatch.setenv(f"AIRFLOW__SLOTGROUPS__{option.upper()}", value)
 

@@ -22,6 +22,8 @@ EVERY_ERROR = {
     "group already": (errors.AlreadyGroupError("wh", "is a slot group already", "change it"), "wh"),
     "name taken": (errors.PoolNameTakenError("wh.running"), "wh.running"),
     "in use": (errors.GroupInUseError("wh", 3, 2, "wait"), "wh"),
+    "nothing found": (errors.NothingFoundError("wh", "task_id 't'"), "task_id 't'"),
+    "not waiting": (errors.RequestStateError("suspend", "d.t", "granted"), "d.t"),
     "dissolving": (errors.DissolvingError("wh"), "wh"),
     "busy": (errors.BusyError("adopt pool 'wh'"), "adopt pool 'wh'"),
     "tables missing": (errors.TablesMissingError(None, "0001"), "missing"),

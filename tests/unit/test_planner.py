@@ -248,14 +248,14 @@ ONLY_WHAT_CAN_START = {
     "a suspended one is passed over": Case(
         group(1), [waiter(1, suspended=True), waiter(2)], [2], {1: SUSPENDED}
     ),
-    "one that was put off waits until its time": Case(
+    "one that was put off waits until its time, and says why": Case(
         group(1),
-        [waiter(1, not_before=SOON), waiter(2)],
+        [waiter(1, not_before=SOON, notice="the scheduler did not start it"), waiter(2)],
         [2],
         {
             1: (
                 Code.PUT_OFF,
-                "was let in, but the scheduler did not start it; next attempt in 31 s",
+                "the scheduler did not start it; next attempt in 31 s",
             )
         },
     ),

@@ -179,7 +179,8 @@ def test_the_time_dead_is_not_taken_for_a_long_life(
 
 
 @pytest.fixture
-def watch() -> SchedulerWatch:
+def watch(monkeypatch: pytest.MonkeyPatch) -> SchedulerWatch:
+    configure(monkeypatch, "scheduler")
     return SchedulerWatch()
 
 
