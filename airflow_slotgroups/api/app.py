@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from airflow_slotgroups import __version__
 from airflow_slotgroups.api.auth import same_origin, signed_in
-from airflow_slotgroups.api.routes import groups, health, requests
+from airflow_slotgroups.api.routes import explain, groups, health, requests
 from airflow_slotgroups.api.schemas import ErrorOut
 from airflow_slotgroups.domain import errors
 
@@ -19,6 +19,7 @@ PREFIX = "/api/v1"
 STATUS_OF: dict[type[errors.SlotGroupsError], int] = {
     errors.UnknownGroupError: 404,
     errors.UnknownPoolError: 404,
+    errors.UnknownTaskInstanceError: 404,
     errors.NothingFoundError: 404,
     errors.InvalidNameError: 422,
     errors.InvalidValueError: 422,
@@ -41,7 +42,7 @@ def make_app() -> FastAPI:
     v1 = APIRouter(
         prefix=PREFIX, responses={code: {"model": ErrorOut} for code in (401, 403, 404, 409, 422, 503)}
     )
-    for part in (groups.router, requests.router, health.router):
+    for part in (groups.router, requests.router, health.router, explain.router):
         v1.include_router(part)
     app.include_router(v1)
     app.add_exception_handler(errors.SlotGroupsError, answer_error)

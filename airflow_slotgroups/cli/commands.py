@@ -19,6 +19,7 @@ from airflow_slotgroups.domain.errors import InvalidValueError, SlotGroupsError
 from airflow_slotgroups.domain.states import Mode, Strategy
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.services import groups, health, queue, requests
+from airflow_slotgroups.services.explain import explain_task
 
 Command = Callable[[Namespace], None]
 
@@ -238,6 +239,31 @@ def unsuspend_command(args: Namespace) -> None:
     """Let suspended waiters take part again."""
     entries = requests.unsuspend(args.pool, which_of(args), who=getpass.getuser(), comment=args.comment)
     show([queue_row(entry) for entry in entries], args.output)
+
+
+@reading
+def explain_command(args: Namespace) -> None:
+    """Say why a task instance does not run."""
+    map_index = -1 if args.map_index is None else args.map_index
+    answer = explain_task(args.dag_id, args.task_id, args.run_id, map_index)
+    checks = [vars(check) for check in answer.checks]
+    if args.output in ("json", "yaml"):
+        show([{"sentence": answer.sentence, "name": answer.name, "checks": checks}], args.output)
+        return
+    print(f"{args.dag_id}.{args.task_id}: {answer.sentence}\n")
+    show(
+        [
+            {
+                "holds": "yes" if c["holds"] else "",
+                "limit": c["name"],
+                "value": c["value"],
+                "use": c["use"],
+                "text": c["text"],
+            }
+            for c in checks
+        ],
+        args.output,
+    )
 
 
 @reading

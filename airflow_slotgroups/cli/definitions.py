@@ -35,6 +35,13 @@ ARG_END_SECTIONS = Arg(
     ("--end-sections",), action="store_true", help="End sections that hold slots instead of refusing"
 )
 
+ARG_HOURS = Arg(("--hours",), type=float, default=24.0, help="How far back (default 24)")
+ARG_BUCKETS = Arg(("--buckets",), type=int, default=24, help="Into how many stretches to cut it (default 24)")
+ARG_REQUESTS = Arg(("--requests",), action="store_true", help="List the requests that have ended instead")
+ARG_MOST = Arg(("--limit",), type=int, default=100, help="Show at most that many requests (default 100)")
+ARG_FILE = Arg(("file",), metavar="FILE", help="A JSON file, as 'airflow pools export' writes, and more")
+ARG_ADOPT = Arg(("--adopt",), action="store_true", help="Take ordinary pools of those names over")
+
 ARG_DAG_ID = Arg(("--dag-id",), help="Tasks of this DAG")
 ARG_TASK_ID = Arg(("--task-id",), help="Instances of this task")
 ARG_RUN_ID = Arg(("--run-id",), help="Tasks of this run")
@@ -43,6 +50,10 @@ ARG_REQUEST_ID = Arg(("--request-id",), type=int, help="The one request of this 
 ARG_ALL = Arg(("--all",), action="store_true", help="All waiting requests of the group")
 ARG_PRIORITY = Arg(("--priority",), type=int, help="The new priority; bigger goes first")
 ARG_TOP = Arg(("--top",), action="store_true", help="Before all others, in their present order")
+
+ARG_EXPLAIN_DAG = Arg(("dag_id",), metavar="DAG_ID", help="Its DAG")
+ARG_EXPLAIN_TASK = Arg(("task_id",), metavar="TASK_ID", help="Its task")
+ARG_EXPLAIN_RUN = Arg(("run_id",), metavar="RUN_ID", help="Its run")
 
 WHICH = (ARG_DAG_ID, ARG_TASK_ID, ARG_RUN_ID, ARG_MAP_INDEX, ARG_REQUEST_ID, ARG_ALL, ARG_COMMENT, ARG_OUTPUT)
 SETTINGS = (ARG_STRATEGY, ARG_MAX_PASSES, ARG_AGEING, ARG_COMMENT)
@@ -84,6 +95,33 @@ COMMANDS = (
     command("prioritize", "Give waiters another priority", ARG_NAME, ARG_PRIORITY, ARG_TOP, *WHICH),
     command("suspend", "Pass waiters over; they keep their places", ARG_NAME, *WHICH),
     command("unsuspend", "Let suspended waiters take part again", ARG_NAME, *WHICH),
+    command(
+        "history",
+        "Show waiting and holding times, use and size over time",
+        ARG_NAME,
+        ARG_HOURS,
+        ARG_BUCKETS,
+        ARG_REQUESTS,
+        ARG_MOST,
+        ARG_OUTPUT,
+    ),
+    command(
+        "import",
+        "Make or change slot groups as a file says, all of them or none",
+        ARG_FILE,
+        ARG_ADOPT,
+        ARG_COMMENT,
+    ),
+    command("export", "Write all slot groups, with their real sizes, to a file", ARG_FILE),
+    command(
+        "explain",
+        "Say why a task instance does not run: what holds it now, and every limit",
+        ARG_EXPLAIN_DAG,
+        ARG_EXPLAIN_TASK,
+        ARG_EXPLAIN_RUN,
+        ARG_MAP_INDEX,
+        ARG_OUTPUT,
+    ),
     command("check", "Say what is wrong and what to do; exits with 1 if anything is", ARG_OUTPUT),
     command("coordinator", "Serve the slot groups, where coordinator in section slotgroups is 'external'"),
 )

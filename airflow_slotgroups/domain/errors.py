@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SlotGroupsError(Exception):
     """What happened, to which value, and the remedy.
@@ -92,6 +94,17 @@ class PoolNameTakenError(SlotGroupsError):
         self.name = name
 
 
+class UnknownTaskInstanceError(SlotGroupsError):
+    """No such task instance."""
+
+    def __init__(self, dag_id: str, run_id: str, task_id: str, map_index: int) -> None:
+        mapped = f", map index {map_index}" if map_index >= 0 else ""
+        super().__init__(
+            f"there is no task instance '{task_id}'{mapped} in run '{run_id}' of DAG '{dag_id}'",
+            "check the names; a mapped task needs its map index",
+        )
+
+
 class NothingFoundError(SlotGroupsError):
     """No live request is meant by what was given."""
 
@@ -156,6 +169,27 @@ class TablesMissingError(SlotGroupsError):
         super().__init__(f"the tables of slot groups are {state}", "run 'airflow db migrate'")
         self.found = found
         self.wanted = wanted
+
+
+class UnreadableFileError(SlotGroupsError):
+    """A file can not be read, or written."""
+
+    def __init__(self, file: str, what: str, remedy: str) -> None:
+        super().__init__(f"{file}: {what}", remedy)
+        self.file = file
+
+
+class ImportRefusedError(SlotGroupsError):
+    """Entries of a file are wrong; nothing of it was applied.
+
+    :param problems: a sentence each, with the entry, its value and the remedy.
+    """
+
+    def __init__(self, file: str, problems: Sequence[str]) -> None:
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        super().__init__(f"{file}: nothing was imported, since not all of it is right:{lines}", "")
+        self.file = file
+        self.problems = list(problems)
 
 
 def quoted(name: str) -> str:

@@ -1,0 +1,72 @@
+"""The answer to "why does my task not run?", for any task instance."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from airflow_slotgroups.airflow_core.clock import utcnow
+from airflow_slotgroups.airflow_core.facts import find_task_instance, read_facts
+from airflow_slotgroups.domain.explain import Explanation, GroupFacts, explain
+from airflow_slotgroups.domain.names import RUNNING_SUFFIX
+from airflow_slotgroups.models import SlotGroup
+from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.services.queue import LOOK_AT, waiters
+from airflow_slotgroups.services.transaction import read
+from airflow_slotgroups.store.groups import load_group
+from airflow_slotgroups.store.keys import GRANTED, live
+
+
+def explain_task(dag_id: str, task_id: str, run_id: str, map_index: int = -1) -> Explanation:
+    """Say what holds a task instance now, and every limit with its value and its use.
+
+    :raises UnknownTaskInstanceError: there is none.
+    """
+    return read(lambda session: explain_in(session, dag_id, task_id, run_id, map_index))
+
+
+def explain_in(session: Session, dag_id: str, task_id: str, run_id: str, map_index: int) -> Explanation:
+    """Read the facts and judge them."""
+    now = utcnow()
+    ti = find_task_instance(session, dag_id, run_id, task_id, map_index)
+    group = standing(session, ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number)
+    owner = group_of_pool(session, ti.pool)
+    if group is None and owner is not None and ti.state in ("scheduled", "deferred"):
+        reason = "the coordinator has not seen it yet; it does within a second, if one is alive"
+        group = GroupFacts(owner, "unseen", reason)
+    return explain(read_facts(session, ti, now, group_of_pool=owner, group=group))
+
+
+def group_of_pool(session: Session, pool: str) -> str | None:
+    """Name the slot group that a pool belongs to."""
+    names = (pool, pool.removesuffix(RUNNING_SUFFIX))
+    return session.scalar(select(SlotGroup.pool).where(SlotGroup.pool.in_(names)).limit(1))
+
+
+def standing(
+    session: Session, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int
+) -> GroupFacts | None:
+    """Tell where a try stands in its slot group; None when it has no live request."""
+    query = select(R).where(
+        R.dag_id == dag_id,
+        R.run_id == run_id,
+        R.task_id == task_id,
+        R.map_index == map_index,
+        R.try_number == try_number,
+        live(),
+    )
+    request = session.scalars(query).one_or_none()
+    if request is None:
+        return None
+    if request.state == GRANTED:
+        return GroupFacts(request.pool, request.state)
+    return waiting(session, request)
+
+
+def waiting(session: Session, request: R) -> GroupFacts:
+    """Ask the planner for the reason, as the queue does."""
+    entries = waiters(session, load_group(session, request.pool), LOOK_AT, utcnow())
+    mine = next((entry for entry in entries if entry.request_id == request.id), None)
+    if mine is None or mine.position is None:
+        return GroupFacts(request.pool, request.state, f"over {LOOK_AT} others are ahead")
+    return GroupFacts(request.pool, request.state, mine.reason, mine.position, mine.position - 1)
