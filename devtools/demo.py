@@ -1,4 +1,4 @@
-"""The demo: two slot groups on a real Airflow, filled with work, watched while they drain, and judged.
+"""The demo: three slot groups on a real Airflow, filled with work, watched while they drain, and judged.
 
 `python3 dev.py demo` runs it. Exit code 0: every run succeeded, in order and within capacity.
 """
@@ -15,20 +15,33 @@ from types import FrameType
 
 from rich.console import Console
 
-from devtools.demo_data import read_executions, read_grants, read_groups
-from devtools.demo_summary import Grant, GroupSummary, summarize
+from devtools.demo_data import read_executions, read_expired, read_grants, read_groups, read_sections
+from devtools.demo_summary import Grant, GroupSummary, interleaved, summarize
 from devtools.demo_view import LiveView, PlainView, QueueView, order_line, summary_lines
-from devtools.deployment import RUN_ENDED, Deployment, DeploymentError
+from devtools.deployment import RUN_ENDED, Deployment, DeploymentError, RunKey, empty_home
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".dev" / "demo"
 GROUPS = {
     "demo_warehouse": (3, "three queries at once"),
     "demo_api": (2, "two connections at once"),
+    "demo_reports": (1, "one report at a time"),
 }
 #: Alone at first, so that its six tasks meet an idle group.
 FIRST_DAG = "demo_priorities"
-OTHER_DAGS = ("demo_wide_and_narrow", "demo_mapped", "demo_retries")
+OTHER_DAGS = (
+    "demo_wide_and_narrow",
+    "demo_mapped",
+    "demo_retries",
+    "demo_slot_args",
+    "demo_section",
+    "demo_section_per_table",
+    "demo_max_wait",
+)
+#: Several runs at once, which must not meet in their sections.
+SECTION_DAG, SECTION_RUNS = "demo_section", 3
+#: It waits behind a longer one, and is expected to fail.
+IMPATIENT = "max_wait.in_time"
 DRAIN_TIMEOUT_SECONDS = 240.0
 STARTED = time.monotonic()
 
@@ -50,7 +63,9 @@ def main() -> int:
 def demo(terminal: bool) -> int:
     """Everything from an empty home to the verdict."""
     run_id = f"demo_{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
-    # Eight workers are enough for five slots, and start faster.
+    # What an interrupted demo left in its queues would get in the way of this one.
+    empty_home(HOME)
+    # Eight workers are enough for six slots, and start faster.
     config = {"AIRFLOW__CORE__PARALLELISM": "8"}
     with Deployment(HOME, dags=ROOT / "dags_examples", config=config) as airflow:
         prepare(airflow)
@@ -76,22 +91,32 @@ def prepare(airflow: Deployment) -> None:
 
 
 def run_dags(airflow: Deployment, run_id: str, terminal: bool) -> list[str]:
-    """Trigger the DAGs and watch the queue drain; returns the DAGs whose run did not succeed."""
-    states = _watch(airflow, run_id, [FIRST_DAG], terminal)
-    states |= _watch(airflow, run_id, OTHER_DAGS, terminal)
-    return sorted(dag_id for dag_id, state in states.items() if state != "success")
+    """Trigger the DAGs and watch the queue drain; returns the DAGs of which a run did not succeed."""
+    more = [(SECTION_DAG, f"{run_id}_{number}") for number in range(2, SECTION_RUNS + 1)]
+    states = _watch(airflow, run_id, [(FIRST_DAG, run_id)], terminal)
+    states |= _watch(airflow, run_id, [*((dag_id, run_id) for dag_id in OTHER_DAGS), *more], terminal)
+    return sorted({dag_id for (dag_id, _), state in states.items() if state != "success"})
 
 
 def verdict(airflow: Deployment, run_id: str, failed: Sequence[str]) -> int:
     """Print the summary; returns 0 when all went as it should."""
     grants = read_grants(airflow, run_id)
     summaries = summarize_groups(airflow, run_id, grants)
-    faults = [f"{dag_id}: the run did not succeed" for dag_id in failed]
+    sections = read_sections(airflow, run_id)
+    expired = read_expired(airflow, run_id)
+    faults = [f"{dag_id}: a run did not succeed" for dag_id in failed]
     faults += [fault for one in summaries for fault in one.faults]
+    faults += interleaved(sections)
+    if expired != [IMPATIENT]:
+        faults.append(
+            f"expected {IMPATIENT} alone to fail by its max_wait, not {', '.join(expired) or 'nobody'}"
+        )
     print("\nSummary, from Airflow's own tables and the queue's:")
     print("\n".join(f"  {line}" for line in summary_lines(summaries)))
     print(f"  {order_line(FIRST_DAG.removeprefix('demo_'), grants)}")
-    print("\n".join(f"  FAULT {fault}" for fault in faults) or "  order and capacity were kept")
+    print(f"  sections: {len(sections)} held slots, {len(interleaved(sections))} met another one")
+    print(f"  max_wait: {', '.join(expired) or 'nobody'} failed, as expected; its fallback ran")
+    print("\n".join(f"  FAULT {fault}" for fault in faults) or "  order, capacity and sections were kept")
     sys.stdout.flush()
     return 1 if faults else 0
 
@@ -118,26 +143,29 @@ def say(line: str) -> None:
     print(f"[{time.monotonic() - STARTED:6.1f} s] {line}", flush=True)
 
 
-def _watch(airflow: Deployment, run_id: str, dag_ids: Sequence[str], terminal: bool) -> dict[str, str]:
-    """Trigger these DAGs and show the groups until the runs have ended; returns the runs' states."""
+def _watch(airflow: Deployment, run_id: str, runs: Sequence[RunKey], terminal: bool) -> dict[RunKey, str]:
+    """Make these runs and show the groups until they have ended; returns their states."""
+    dag_ids = list(dict.fromkeys(dag_id for dag_id, _ in runs))
     for dag_id in dag_ids:
         airflow.unpause(dag_id)
-        airflow.trigger(dag_id, run_id)
+    for run in runs:
+        airflow.trigger(*run)
     say(f"triggered {', '.join(dag_ids)}")
     view: QueueView = LiveView(Console()) if terminal else PlainView(say)
     with view:
 
-        def ended() -> dict[str, str]:
+        def ended() -> dict[RunKey, str]:
             view.show(read_groups(airflow, run_id))
-            return _states(airflow, run_id, dag_ids)
+            return _states(airflow, runs)
 
         return airflow.wait_for(ended, DRAIN_TIMEOUT_SECONDS, f"the end of {', '.join(dag_ids)}")
 
 
-def _states(airflow: Deployment, run_id: str, dag_ids: Sequence[str]) -> dict[str, str]:
+def _states(airflow: Deployment, runs: Sequence[RunKey]) -> dict[RunKey, str]:
     """The states of these runs, nothing while one of them goes on."""
-    rows = airflow.rows("SELECT dag_id, state FROM dag_run WHERE run_id = :run_id", run_id=run_id)
-    states = {row["dag_id"]: str(row["state"]) for row in rows if row["dag_id"] in dag_ids}
+    rows = airflow.rows("SELECT dag_id, run_id, state FROM dag_run")
+    found = {(row["dag_id"], row["run_id"]): str(row["state"]) for row in rows}
+    states = {run: found[run] for run in runs}
     return states if all(state in RUN_ENDED for state in states.values()) else {}
 
 

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -58,7 +59,8 @@ class Deployment:
     ) -> None:
         self.home = home.resolve()
         self.dags = (dags or self.home / "dags").resolve()
-        self.database_url = database_url or f"sqlite:///{self.home / 'airflow.db'}"
+        # With Airflow's own 5 s a busy SQLite file is "locked" often enough to end its scheduler.
+        self.database_url = database_url or f"sqlite:///{self.home / 'airflow.db'}?timeout=60"
         self.python = python
         self.port = free_port()
         self.schedulers: list[ManagedProcess] = []
@@ -151,11 +153,7 @@ class Deployment:
 
     def start(self, schedulers: int = 1, triggerer: bool = False) -> None:
         """Start everything and return when all of it is healthy; on an error nothing is left running."""
-        if running := processes_of_home(self.home):
-            raise DeploymentError(
-                f"{self.home} is in use by process {', '.join(str(process.pid) for process in running)}:"
-                " end that Airflow first"
-            )
+        refuse_used_home(self.home)
         try:
             self._start_all(schedulers, triggerer)
         except BaseException:
@@ -342,6 +340,21 @@ class Deployment:
         # The error that is on its way out says more than one about leftovers.
         with contextlib.suppress(DeploymentError):
             self.stop(grace=5)
+
+
+def empty_home(home: Path) -> None:
+    """Remove a home and all that is in it, unless an Airflow runs there."""
+    refuse_used_home(home)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def refuse_used_home(home: Path) -> None:
+    """Raise when a process of this AIRFLOW_HOME is alive."""
+    if running := processes_of_home(home.resolve()):
+        raise DeploymentError(
+            f"{home} is in use by process {', '.join(str(process.pid) for process in running)}:"
+            " end that Airflow first"
+        )
 
 
 def free_port() -> int:
