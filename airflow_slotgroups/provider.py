@@ -41,6 +41,12 @@ def options() -> dict[str, Any]:
             "float",
             "60",
         ),
+        "history_retention_days": option(
+            "How long ended requests, and changes of groups, are kept for the history. Coordinators delete older"
+            " ones, a thousand at a time.",
+            "float",
+            "30",
+        ),
     }
 
 

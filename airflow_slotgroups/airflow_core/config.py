@@ -10,6 +10,7 @@ from airflow.configuration import conf
 from airflow_slotgroups.domain.errors import InvalidValueError
 
 SECTION = "slotgroups"
+MOST_DAYS = 36_500
 
 
 class CoordinatorPlace(str, Enum):
@@ -51,6 +52,25 @@ def idle_interval() -> timedelta:
 def lease() -> timedelta:
     """Return how long a grant may stay unused before it is taken back (DESIGN rule 6)."""
     return positive_seconds("lease_seconds", 60.0)
+
+
+def history_retention() -> timedelta:
+    """Return how long ended requests and changes of groups are kept.
+
+    :raises InvalidValueError: it is no number, not above 0, or above a hundred years.
+    """
+    value = conf.get(SECTION, "history_retention_days", fallback="30")
+    try:
+        days = above_0(float(value))
+    except ValueError:
+        days = MOST_DAYS + 1
+    if not days <= MOST_DAYS:
+        raise InvalidValueError(
+            f"[{SECTION}] history_retention_days",
+            value,
+            f"set a number of days above 0, and at most {MOST_DAYS}, in airflow.cfg",
+        )
+    return timedelta(days=days)
 
 
 def allow_run_priority() -> bool:

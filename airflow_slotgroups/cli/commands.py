@@ -6,6 +6,7 @@ import functools
 import getpass
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from airflow.cli.simple_table import AirflowConsole
@@ -15,10 +16,11 @@ from airflow.utils.providers_configuration_loader import providers_configuration
 from rich.markup import escape
 
 from airflow_slotgroups.airflow_core.config import CoordinatorPlace, coordinator_place
-from airflow_slotgroups.domain.errors import InvalidValueError, SlotGroupsError
+from airflow_slotgroups.domain.errors import ImportRefusedError, InvalidValueError, SlotGroupsError
+from airflow_slotgroups.domain.history import Bucket
 from airflow_slotgroups.domain.states import Mode, Strategy
 from airflow_slotgroups.domain.which import Which
-from airflow_slotgroups.services import groups, health, queue, requests
+from airflow_slotgroups.services import groups, health, history, queue, requests, transfer
 from airflow_slotgroups.services.explain import explain_task
 
 Command = Callable[[Namespace], None]
@@ -264,6 +266,82 @@ def explain_command(args: Namespace) -> None:
         ],
         args.output,
     )
+
+
+@reading
+def history_command(args: Namespace) -> None:
+    """Show what has been."""
+    if args.requests:
+        ended = history.requests_of(args.pool, args.hours, args.limit)
+        show([ended_row(request) for request in ended], args.output)
+    else:
+        buckets = history.history_of(args.pool, args.hours, args.buckets)
+        show([bucket_row(bucket) for bucket in buckets], args.output)
+
+
+def bucket_row(bucket: Bucket) -> dict[str, Any]:
+    """One line of `history`."""
+    return {
+        "from": moment(bucket.start),
+        "granted": bucket.granted,
+        "wait_median": in_seconds(bucket.wait.median),
+        "wait_p95": in_seconds(bucket.wait.p95),
+        "hold_median": in_seconds(bucket.hold.median),
+        "hold_p95": in_seconds(bucket.hold.p95),
+        "most_used": bucket.most_used,
+        "size": bucket.size,
+    }
+
+
+def ended_row(request: history.EndedRequest) -> dict[str, Any]:
+    """One line of `history --requests`."""
+    return {
+        "ended": moment(request.ended_at),
+        "request_id": request.request_id,
+        "kind": request.kind.value,
+        "dag_id": request.dag_id,
+        "run_id": request.run_id,
+        "task_id": request.task_id,
+        "map_index": request.map_index,
+        "try_number": request.try_number,
+        "slots": request.slots,
+        "priority": request.priority,
+        "state": request.state.value,
+        "came_in_by": request.admission,
+        "end_reason": request.end_reason,
+        "waited": in_seconds(request.waited),
+        "held": in_seconds(request.held),
+        "comment": request.comment,
+    }
+
+
+def moment(when: datetime) -> str:
+    """A moment to the second, in UTC."""
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def in_seconds(duration: timedelta | None) -> float | None:
+    """A duration as a number of seconds."""
+    return None if duration is None else round(duration.total_seconds(), 1)
+
+
+@writing
+def import_command(args: Namespace) -> None:
+    """Make and change groups as a file says."""
+    who = getpass.getuser()
+    try:
+        done = transfer.import_file(args.file, who=who, take_pools=args.adopt, comment=args.comment)
+    except ImportRefusedError as error:
+        lines = "".join(f"\n  {problem}" for problem in error.problems)
+        raise SystemExit(f"Error: {error.file}: nothing was imported; mend the file:{lines}") from None
+    for name, what in done.items():
+        print(f"Slot group '{name}' {what}")
+
+
+@reading
+def export_command(args: Namespace) -> None:
+    """Write all groups to a file."""
+    print(f"Exported {transfer.export_file(args.file)} slot groups to {args.file}")
 
 
 @reading

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from airflow_slotgroups.airflow_core.clock import Clock, utcnow
 from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
+from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.coordinator.steps import STEPS, Desk
 from airflow_slotgroups.domain.errors import UnknownGroupError
 from airflow_slotgroups.domain.order import FORCED_MAJOR
@@ -33,11 +34,13 @@ class CycleResult:
 
     :param busy: some group has both waiters and holders, so that a slot may become free at any moment.
     :param granted: requests let in.
+    :param events: what was done to requests, for the metrics.
     :param errors: what failed, by group; the other groups were served.
     """
 
     busy: bool = False
     granted: int = 0
+    events: list[Event] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
 
 
@@ -70,7 +73,7 @@ class Cycle:
             to_do = self.anything_to_do(session, groups)
         # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
         if to_do:
-            self.put_right([group.name for group in groups])
+            result.events += self.put_right([group.name for group in groups])
         # 3. Find the groups that have a waiter and room for one.
         with self.sessions() as session:
             names = self.groups_to_serve(session, result)
@@ -84,8 +87,9 @@ class Cycle:
         now = self.clock()
         return bool(groups) and any(step.find(self.desk, session, groups, now) for step in STEPS)
 
-    def put_right(self, names: Sequence[str]) -> None:
+    def put_right(self, names: Sequence[str]) -> list[Event]:
         """Do the steps in order under the locks of the groups, each looking anew at what the ones before left."""
+        self.desk.events = []
         with self.sessions() as session:
             limit_waiting(session)
             groups = lock_free_groups(session, names)
@@ -93,6 +97,7 @@ class Cycle:
             for step in STEPS if groups else ():
                 if found := step.find(self.desk, session, groups, now):
                     step.apply(self.desk, session, groups, found, now)
+        return self.desk.events
 
     def groups_to_serve(self, session: Session, result: CycleResult) -> list[str]:
         """Name the groups that may let somebody in; full ones cost nothing more."""
@@ -111,7 +116,9 @@ class Cycle:
         """Let waiters of one group in; a fault in one group does not keep the others waiting."""
         try:
             if self.would_let_in(name):
-                result.granted += self.let_waiters_in(name)
+                events = self.let_waiters_in(name)
+                result.granted += len(events)
+                result.events += events
         except UnknownGroupError:
             log.debug("Slot group '%s' was dissolved in the meantime", name)
         except DBAPIError as error:
@@ -132,14 +139,14 @@ class Cycle:
         with self.sessions() as session:
             return bool(decide(session, load_group(session, name), self.clock()).plan.grants)
 
-    def let_waiters_in(self, name: str) -> int:
+    def let_waiters_in(self, name: str) -> list[Event]:
         """Decide again under the group's lock, and carry it out."""
         with self.sessions() as session:
             limit_waiting(session)
             groups = lock_free_groups(session, [name])
-            return sum(self.carry_out(session, group) for group in groups)
+            return [event for group in groups for event in self.carry_out(session, group)]
 
-    def carry_out(self, session: Session, group: StoredGroup) -> int:
+    def carry_out(self, session: Session, group: StoredGroup) -> list[Event]:
         """One decision in one transaction (rule 7)."""
         now = self.clock()
         decision = decide(session, group, now)
@@ -149,7 +156,7 @@ class Cycle:
         elif decision.plan.grants:
             group.row.stalled_since = group.row.stalled_since or now
         keep_pools(session, [group], now)
-        return len(granted)
+        return [Event(What.GRANT, task.pool, now - task.arrived_at) for task in granted]
 
 
 def has_room(group: StoredGroup, used: int) -> bool:

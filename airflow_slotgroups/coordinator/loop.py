@@ -11,6 +11,8 @@ from sqlalchemy.exc import DBAPIError
 
 from airflow_slotgroups.airflow_core.locks import is_locked
 from airflow_slotgroups.coordinator.cycle import Cycle
+from airflow_slotgroups.coordinator.metrics import Metrics
+from airflow_slotgroups.coordinator.purge import Purge
 from airflow_slotgroups.coordinator.sweep import Heartbeat, Sweep
 from airflow_slotgroups.domain.errors import SlotGroupsError
 
@@ -26,14 +28,28 @@ class Loop:
     :param cycle: what is done again and again.
     :param sweep: what is done less often.
     :param heartbeat: where it reports.
+    :param metrics: what is told to Airflow's metrics.
+    :param purge: what forgets old requests.
     :param busy: pause between cycles while a slot may become free at any moment.
     :param idle: pause between cycles else.
     """
 
-    def __init__(self, cycle: Cycle, sweep: Sweep, heartbeat: Heartbeat, busy: timedelta, idle: timedelta):
+    def __init__(
+        self,
+        cycle: Cycle,
+        sweep: Sweep,
+        heartbeat: Heartbeat,
+        metrics: Metrics,
+        purge: Purge,
+        *,
+        busy: timedelta,
+        idle: timedelta,
+    ):
         self.cycle = cycle
         self.sweep = sweep
         self.heartbeat = heartbeat
+        self.metrics = metrics
+        self.purge = purge
         self.busy = busy.total_seconds()
         self.idle = idle.total_seconds()
         self.failures = 0
@@ -63,13 +79,16 @@ class Loop:
         return pause
 
     def work(self) -> float:
-        """One cycle, the sweep if it is due, and the report."""
+        """One cycle, what is due beside it, and the report."""
         started = time.monotonic()
         result = self.cycle.run()
         took = time.monotonic() - started
         self.sweep.run_if_due()
         error = "; ".join(f"slot group '{name}': {what}" for name, what in result.errors.items())
         self.heartbeat.cycle_ended(took, error or None)
+        # Both keep their failures to themselves: whoever waits is not to suffer from them.
+        self.metrics.cycle_ended(took, result.events)
+        self.purge.run_if_due()
         # A cycle pauses at least as long as it takes, so that it never has more than half of the database.
         return max(self.busy if result.busy else self.idle, took)
 

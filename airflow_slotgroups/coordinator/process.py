@@ -13,10 +13,19 @@ from uuid import uuid4
 
 from airflow_slotgroups import __version__
 from airflow_slotgroups.airflow_core.clock import utcnow
-from airflow_slotgroups.airflow_core.config import allow_run_priority, busy_interval, idle_interval, lease
+from airflow_slotgroups.airflow_core.config import (
+    allow_run_priority,
+    busy_interval,
+    history_retention,
+    idle_interval,
+    lease,
+)
+from airflow_slotgroups.airflow_core.metrics import send_metrics_as_configured
 from airflow_slotgroups.airflow_core.sessions import SessionFactory, new_session
 from airflow_slotgroups.coordinator.cycle import Cycle, CycleResult
 from airflow_slotgroups.coordinator.loop import Loop
+from airflow_slotgroups.coordinator.metrics import Metrics
+from airflow_slotgroups.coordinator.purge import Purge
 from airflow_slotgroups.coordinator.sweep import Heartbeat, Sweep
 from airflow_slotgroups.db_manager import check_tables
 from airflow_slotgroups.store.coordinators import Identity, sign_off
@@ -50,6 +59,7 @@ def run_coordinator(scheduler_job_id: int | None = None, parent_pid: int | None 
     :param parent_pid: end when this process no longer is the parent; None to run alone.
     """
     who = identity(scheduler_job_id)
+    send_metrics_as_configured()
     loop = make_loop(new_session, who)
     stop_on_signals(loop)
     if parent_pid is not None:
@@ -77,6 +87,8 @@ def make_loop(sessions: SessionFactory, who: Identity) -> Loop:
         CheckedCycle(sessions, lease=lease(), allow_run_priority=allow_run_priority()),
         Sweep(sessions),
         Heartbeat(sessions, who),
+        Metrics(sessions),
+        Purge(sessions, history_retention()),
         busy=busy_interval(),
         idle=idle_interval(),
     )

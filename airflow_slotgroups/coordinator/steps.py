@@ -7,7 +7,7 @@ which no step finds anything writes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -19,12 +19,14 @@ from sqlalchemy.orm import Session
 from airflow_slotgroups.airflow_core.dags import TaskLimitReader
 from airflow_slotgroups.airflow_core.jobs import executors_have_room
 from airflow_slotgroups.airflow_core.locks import is_locked
+from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.domain.states import Admission, EndReason, Mode
 from airflow_slotgroups.store.adoption import go_on_dissolving
 from airflow_slotgroups.store.decisions import cannot_start, take_back
 from airflow_slotgroups.store.discovery import Arrival, enqueue, find_arrivals
 from airflow_slotgroups.store.expiry import Expired, fail_expired, find_expired
 from airflow_slotgroups.store.groups import StoredGroup
+from airflow_slotgroups.store.history import holds_of
 from airflow_slotgroups.store.holders import (
     HolderFindings,
     Stranger,
@@ -52,6 +54,13 @@ class Desk:
     allow_run_priority: bool = False
     limits: TaskLimitReader = field(default_factory=TaskLimitReader)
     next_discovery: float = 0.0
+    events: list[Event] = field(default_factory=list)
+    """What the steps of this cycle did to requests."""
+
+    def note_ended(self, session: Session, ids: Collection[int]) -> None:
+        """Note how long the slots were held that are free now."""
+        for pool, held in holds_of(session, ids):
+            self.events.append(Event(What.RELEASE, pool, held))
 
 
 Groups = Sequence[StoredGroup]
@@ -102,9 +111,10 @@ def overdue_grants(
 
 def settle(desk: Desk, session: Session, groups: Groups, found: HolderChanges, now: datetime) -> None:
     """Release slots whose try has ended; take back grants that came to nothing."""
-    settle_holders(session, found.findings, now)
-    take_back(session, found.unstartable, not_before=None)
-    take_back(session, found.overdue, not_before=now + desk.lease, notice=UNUSED)
+    desk.note_ended(session, settle_holders(session, found.findings, now))
+    back = take_back(session, found.unstartable, not_before=None)
+    back += take_back(session, found.overdue, not_before=now + desk.lease, notice=UNUSED)
+    desk.events += [Event(What.PUT_BACK, task.pool) for task in back]
 
 
 def find_uncounted(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stranger]:
@@ -142,7 +152,7 @@ def find_newcomers(desk: Desk, session: Session, groups: Groups, now: datetime) 
 def enqueue_them(desk: Desk, session: Session, groups: Groups, found: list[Arrival], now: datetime) -> None:
     """Give them waiting requests; a new try of an acquire goes on with its own hold."""
     go_on(session, [arrival for arrival in found if arrival.goes_on()])
-    enqueue(
+    found_in = enqueue(
         session,
         {group.name: group for group in groups},
         [arrival for arrival in found if not arrival.goes_on()],
@@ -150,6 +160,7 @@ def enqueue_them(desk: Desk, session: Session, groups: Groups, found: list[Arriv
         now,
         allow_run_priority=desk.allow_run_priority,
     )
+    desk.events += [Event(What.DISCOVERY, pool) for pool in found_in]
 
 
 def find_overdue_waiters(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Expired]:
@@ -171,7 +182,7 @@ def end_holds(
     desk: Desk, session: Session, groups: Groups, found: dict[int, EndReason], now: datetime
 ) -> None:
     """Release their slots."""
-    end_requests(session, found, now)
+    desk.note_ended(session, end_requests(session, found, now))
 
 
 def find_tests(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[UUID]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class SlotGroupsError(Exception):
@@ -186,8 +189,7 @@ class ImportRefusedError(SlotGroupsError):
     """
 
     def __init__(self, file: str, problems: Sequence[str]) -> None:
-        lines = "".join(f"\n  {problem}" for problem in problems)
-        super().__init__(f"{file}: nothing was imported, since not all of it is right:{lines}", "")
+        super().__init__(f"{file}: {', and '.join(problems)}", "mend the file: nothing of it was imported")
         self.file = file
         self.problems = list(problems)
 

@@ -7,7 +7,8 @@ cycle; so a hook that finds no database, or a locked row, does nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 from airflow.listeners import hookimpl
@@ -78,7 +79,7 @@ def end_try_of(session: Any, task_instance: Any) -> None:
             task_instance.task_id,
             task_instance.map_index,
         )
-        end_try(session, task, task_instance.try_number, EndReason.ENDED, utcnow())
+        note(end_try(session, task, task_instance.try_number, EndReason.ENDED, utcnow()))
 
 
 def end_holds_of(session: Any, dag_run: Any) -> None:
@@ -87,4 +88,13 @@ def end_holds_of(session: Any, dag_run: Any) -> None:
     from airflow_slotgroups.store.release import can_release_at_once, end_holds_of_run
 
     if can_release_at_once(session):
-        end_holds_of_run(session, dag_run.dag_id, dag_run.run_id, utcnow())
+        note(end_holds_of_run(session, dag_run.dag_id, dag_run.run_id, utcnow()))
+
+
+def note(holds: Iterable[tuple[str, timedelta]]) -> None:
+    """Tell the metrics of this process how long slots were held, as the coordinator does for those it ends."""
+    from airflow_slotgroups.airflow_core.metrics import count, timing
+
+    for pool, held in holds:
+        count("releases", 1, pool)
+        timing("hold", held, pool)

@@ -143,11 +143,12 @@ def count_passes(session: Session, decided: Plan) -> None:
 
 def take_back(
     session: Session, tasks: Sequence[QueuedTask], not_before: datetime | None, notice: str | None = None
-) -> None:
+) -> list[QueuedTask]:
     """Take back grants that the scheduler has not used; they wait again, in their old places.
 
     :param not_before: when they may be let in again; None for at once.
     :param notice: what to tell people about it.
+    :return: those that wait again.
     """
     free = set(lock_requests(session, [task.waiter.id for task in tasks]))
     tasks = [task for task in tasks if task.waiter.id in free]
@@ -156,7 +157,9 @@ def take_back(
         still = and_(TI.state == SCHEDULED, TI.pool.in_((running_pool(pool), UNLIMITED_POOL)))
         ids = [task.ti_id for task in tasks if task.pool == pool and task.ti_id]
         moved |= move_to_pool(session, ids, pool, still)
-    put_back(session, [task.waiter.id for task in tasks if task.ti_id in moved], not_before, notice)
+    back = [task for task in tasks if task.ti_id in moved]
+    put_back(session, [task.waiter.id for task in back], not_before, notice)
+    return back
 
 
 def cannot_start(task: QueuedTask, now: datetime) -> bool:

@@ -108,17 +108,18 @@ def enqueue(
     now: datetime,
     *,
     allow_run_priority: bool = False,
-) -> None:
+) -> list[str]:
     """Give each arrival a waiting request, ending whatever an older try of it left behind.
 
     :param allow_run_priority: let `conf["slot_priority"]` of a run override the priority of its tasks.
+    :return: the group of each request that was made.
     """
     # At most one live request per task instance (rule 11, a database constraint): first end, then insert.
     older = {a.older_id: EndReason.CLEARED for a in arrivals if a.older_id is not None}
     ended = end_requests(session, older, now)
     arrivals = [a for a in arrivals if a.older_id is None or a.older_id in ended]
     if not arrivals:
-        return
+        return []
     by_task = limits.read(session, {arrival.task for arrival in arrivals if arrival.kind == TASK})
     rows = []
     for arrival in arrivals:
@@ -128,6 +129,7 @@ def enqueue(
         row["max_active_tis_per_dag"], row["max_active_tis_per_dagrun"] = limited
         rows.append(row)
     session.execute(insert(R), rows)
+    return [row["pool"] for row in rows]
 
 
 def request_row(arrival: Arrival, own: RunPriority, ageing_seconds: int, now: datetime) -> dict[str, Any]:

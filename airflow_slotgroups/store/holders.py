@@ -85,10 +85,11 @@ def holder_of(row: AnyRow) -> Holder:
     )
 
 
-def settle_holders(session: Session, findings: HolderFindings, now: datetime) -> None:
-    """Write down what the look found."""
-    end_requests(session, findings.ended, now)
+def settle_holders(session: Session, findings: HolderFindings, now: datetime) -> set[int]:
+    """Write down what the look found; returns the requests that were ended."""
+    ended = end_requests(session, findings.ended, now)
     mark_started(session, findings.started)
+    return ended
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from airflow_slotgroups.airflow_core.locks import has_row_locks
 from airflow_slotgroups.domain.states import EndReason
 from airflow_slotgroups.models import SlotRequest as R
+from airflow_slotgroups.store.history import Hold, holds_of
 from airflow_slotgroups.store.keys import GRANTED, SECTION, live
 from airflow_slotgroups.store.requests import end_requests
 
@@ -21,10 +22,11 @@ def can_release_at_once(session: Session) -> bool:
 
 def end_try(
     session: Session, task: tuple[str, str, str, int], try_number: int, reason: EndReason, now: datetime
-) -> None:
+) -> list[Hold]:
     """End the live request of one try of a task instance; a late word of an old try ends nothing (S31).
 
     :param task: dag_id, run_id, task_id, map_index.
+    :return: how long the slots were held that are free now.
     """
     dag_id, run_id, task_id, map_index = task
     which = and_(
@@ -35,16 +37,16 @@ def end_try(
         R.try_number == try_number,
         R.kind != SECTION,
     )
-    end_those(session, which, reason, now)
+    return end_those(session, which, reason, now)
 
 
-def end_holds_of_run(session: Session, dag_id: str, run_id: str, now: datetime) -> None:
+def end_holds_of_run(session: Session, dag_id: str, run_id: str, now: datetime) -> list[Hold]:
     """End the holds of a run that has ended; its tasks that still execute keep their slots until they end."""
     which = and_(R.dag_id == dag_id, R.run_id == run_id, R.state == GRANTED, R.kind == SECTION)
-    end_those(session, which, EndReason.ENDED, now)
+    return end_those(session, which, EndReason.ENDED, now)
 
 
-def end_those(session: Session, which: ColumnElement[bool], reason: EndReason, now: datetime) -> None:
+def end_those(session: Session, which: ColumnElement[bool], reason: EndReason, now: datetime) -> list[Hold]:
     """End live requests in a savepoint of the connection.
 
     Not of the session: that would flush what the caller has not finished, and the scheduler, which forbids
@@ -52,5 +54,6 @@ def end_those(session: Session, which: ColumnElement[bool], reason: EndReason, n
     """
     with session.connection().begin_nested():
         ids = session.scalars(select(R.id).where(which, live())).all()
-        if ids:
-            end_requests(session, dict.fromkeys(ids, reason), now)
+        if not ids:
+            return []
+        return holds_of(session, end_requests(session, dict.fromkeys(ids, reason), now))

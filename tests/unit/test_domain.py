@@ -26,6 +26,9 @@ EVERY_ERROR = {
     "not waiting": (errors.RequestStateError("suspend", "d.t", "granted"), "d.t"),
     "dissolving": (errors.DissolvingError("wh"), "wh"),
     "busy": (errors.BusyError("adopt pool 'wh'"), "adopt pool 'wh'"),
+    "unknown task instance": (errors.UnknownTaskInstanceError("d", "r", "t", 3), "'t', map index 3"),
+    "file": (errors.UnreadableFileError("a.json", "it is no JSON", "mend it"), "a.json"),
+    "import": (errors.ImportRefusedError("a.json", ["'wh': slots can not be 'x'"]), "'x'"),
     "tables missing": (errors.TablesMissingError(None, "0001"), "missing"),
     "tables old": (errors.TablesMissingError("0001", "0002"), "0001"),
 }

@@ -49,7 +49,8 @@ def loop(clock: Clock) -> Any:
     """A loop whose cycle finds nothing to do; mocks stand for its parts."""
     cycle = mock.Mock()
     cycle.run.return_value = CycleResult()
-    return Loop(cycle, mock.Mock(), mock.Mock(), busy=timedelta(seconds=BUSY), idle=timedelta(seconds=IDLE))
+    beside = [mock.Mock() for _ in range(4)]
+    return Loop(cycle, *beside, busy=timedelta(seconds=BUSY), idle=timedelta(seconds=IDLE))
 
 
 @pytest.fixture(autouse=True)
