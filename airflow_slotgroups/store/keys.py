@@ -33,4 +33,5 @@ def same_live_try() -> ColumnElement[bool]:
 
 def is_granted() -> ColumnElement[bool]:
     """The task instance's present try holds slots."""
-    return exists().where(same_live_try(), R.state == GRANTED)
+    # Said so, since the query around it may read requests too: another one than this.
+    return exists().where(same_live_try(), R.state == GRANTED).correlate(TI)
