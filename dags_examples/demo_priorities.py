@@ -1,6 +1,7 @@
 """Six tasks that are ready at once, on a group of three slots: 6, 5 and 4 go first.
 
-A DAG knows nothing of groups. It names a pool, as ever; when that pool is a group, its tasks queue.
+An ordinary DAG: it knows nothing of groups. It names a pool, as ever; when that pool is a group, its tasks
+queue. demo_slot_args.py is the same with slot_args.
 """
 
 from __future__ import annotations
