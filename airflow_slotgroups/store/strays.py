@@ -42,7 +42,7 @@ def find_forced_strays(session: Session, limit: int = AT_MOST) -> list[Stray]:
         .limit(limit)
     )
     # The last request of each task instance counts.
-    homes = dict(session.execute(query).tuples().all())
+    homes = {ti_id: pool for ti_id, pool in session.execute(query)}  # noqa: C416 - rows, not pairs
     return [Stray(ti_id, home) for ti_id, home in homes.items()]
 
 
