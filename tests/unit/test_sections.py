@@ -506,3 +506,23 @@ def test_the_default_execution_timeout_does_not_touch_an_acquire(tmp_path: Path)
 
     assert timeouts["s.load"] == 60
     assert timeouts["s.acquire_slots"] == 0, "none, for Airflow"
+
+
+def test_a_section_may_stand_in_a_dag_that_fails_fast() -> None:
+    """Such a DAG takes few trigger rules; that of a teardown is one."""
+    with new_dag(fail_fast=True) as dag, HoldSlots("s", pool="warehouse"):
+        Work(task_id="load")
+
+    assert stored(dag).get_task("s.release_slots").is_teardown
+
+
+def test_a_section_takes_what_a_task_group_takes() -> None:
+    with (
+        new_dag() as dag,
+        HoldSlots("s", pool="warehouse", prefix_group_id=False, default_args={"pool": "api"}, tooltip="t"),
+    ):
+        Work(task_id="load")
+
+    assert set(parse(dag).task_ids) == {"acquire_slots", "load", "release_slots"}
+    assert dag.get_task("load").pool == "api"
+    assert dag.get_task("acquire_slots").pool == "warehouse"
