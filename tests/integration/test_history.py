@@ -21,10 +21,11 @@ EXAMPLES = {"sqlite": 60, "postgresql": 20}
 STEPS = 50
 
 
-def soon(connection: Any, _record: object, _proxy: object) -> None:
+def soon(connection: Any, _record: object) -> None:
     """Everything happens in one thread: whoever finds a row locked need not wait for it."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '20ms'")
+    connection.commit()
 
 
 @pytest.fixture
@@ -35,10 +36,11 @@ def impatient(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
     monkeypatch.setattr("airflow_slotgroups.services.transaction.PAUSE", 0.0)
     monkeypatch.setattr("airflow_slotgroups.coordinator.steps.SLOW_DISCOVERY", float("inf"))
     if database.backend == "postgresql":
-        sa.event.listen(database.engine, "checkout", soon)
+        sa.event.listen(database.engine, "connect", soon)
+        database.engine.dispose()
     yield database
     if database.backend == "postgresql":
-        sa.event.remove(database.engine, "checkout", soon)
+        sa.event.remove(database.engine, "connect", soon)
         database.engine.dispose()
 
 

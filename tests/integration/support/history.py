@@ -500,7 +500,9 @@ class Drain:
     def under_way(self) -> list[str]:
         """What is unfinished, for a failure to show."""
         tis = self.history.look().tis
-        return [f"{key} {ti.state} in {ti.pool}" for key, ti in tis.items() if ti.state not in (None, *FINISHED)]
+        return [
+            f"{key} {ti.state} in {ti.pool}" for key, ti in tis.items() if ti.state not in (None, *FINISHED)
+        ]
 
     def work(self) -> None:
         """Everything that runs ends, and everything that waits for its time has it."""

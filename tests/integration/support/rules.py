@@ -230,7 +230,8 @@ def nothing_of_dissolved_groups(facts: Facts) -> Iterator[str]:
         if request.pool not in facts.groups:
             yield f"{key_of(request)} has a live request of '{request.pool}', which is no group"
     for pool in facts.pools:
-        if pool.endswith(".running") and pool.removesuffix(".running") not in facts.groups:
+        helps = pool.endswith(".running") and pool not in facts.groups
+        if helps and pool.removesuffix(".running") not in facts.groups:
             yield f"pool '{pool}' outlives its group"
 
 
