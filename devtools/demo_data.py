@@ -1,4 +1,4 @@
-"""What the demo reads from the database of its Airflow, for one run id."""
+"""What the demo reads from the database of its Airflow, for runs whose id begins alike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from devtools.demo_summary import Execution, Grant
+from devtools.demo_summary import Execution, Grant, Section
 from devtools.deployment import Deployment
 
 
@@ -32,23 +32,26 @@ class GroupView:
 
 
 REQUESTS = """
-    SELECT pool, dag_id, task_id, map_index, try_number, slots, priority, state, admission,
-           enqueued_at, arrived_at, granted_at
+    SELECT pool, kind, dag_id, run_id, task_id, map_index, try_number, slots, priority, state, admission,
+           enqueued_at, arrived_at, granted_at, ended_at, end_reason
     FROM slot_request
-    WHERE run_id = :run_id
+    WHERE run_id LIKE :run_id || '%'
     ORDER BY priority DESC, arrived_at, id
 """
 
 # A retried task instance keeps its last try in task_instance; the others are in the history.
-EXECUTIONS = """
-    SELECT pool, pool_slots, start_date, end_date
+TRIES = """
+    SELECT pool, pool_slots, dag_id, run_id, task_id, map_index, start_date, end_date
     FROM task_instance
-    WHERE run_id = :run_id AND start_date IS NOT NULL AND end_date IS NOT NULL
+    WHERE run_id LIKE :run_id || '%' AND start_date IS NOT NULL AND end_date IS NOT NULL
     UNION ALL
-    SELECT pool, pool_slots, start_date, end_date
+    SELECT pool, pool_slots, dag_id, run_id, task_id, map_index, start_date, end_date
     FROM task_instance_history
-    WHERE run_id = :run_id AND start_date IS NOT NULL AND end_date IS NOT NULL
+    WHERE run_id LIKE :run_id || '%' AND start_date IS NOT NULL AND end_date IS NOT NULL
 """
+
+RUNNING = ".running"
+ACQUIRE = "acquire_slots"
 
 
 def read_groups(airflow: Deployment, run_id: str) -> list[GroupView]:
@@ -78,16 +81,59 @@ def read_grants(airflow: Deployment, run_id: str) -> list[Grant]:
 
 
 def read_executions(airflow: Deployment, run_id: str) -> list[Execution]:
-    """Every try of this run id that ran, under its group's name."""
-    return [
+    """Everything that used slots: every try that ran, and every hold of a section, under its group's name."""
+    tries = [
         Execution(
-            group=row["pool"].removesuffix(".running"),
+            group=row["pool"].removesuffix(RUNNING),
             slots=row["pool_slots"],
             start=_moment(row["start_date"]),
             end=_moment(row["end_date"]),
         )
-        for row in airflow.rows(EXECUTIONS, run_id=run_id)
+        for row in airflow.rows(TRIES, run_id=run_id)
+        # An acquire, and a task that failed because of its max_wait, never left the closed pool.
+        if row["pool"].endswith(RUNNING)
     ]
+    holds = [
+        Execution(row["pool"], row["slots"], _moment(row["granted_at"]), _ended(row))
+        for row in _holds(airflow, run_id)
+    ]
+    return tries + holds
+
+
+def read_sections(airflow: Deployment, run_id: str) -> list[Section]:
+    """Every section that held slots, with the time from the start of its first task to the end of its last."""
+    tries = airflow.rows(TRIES, run_id=run_id)
+    found = []
+    for hold in _holds(airflow, run_id):
+        inside = [row for row in tries if _is_inside(row, hold)]
+        if inside:
+            start = min(_moment(row["start_date"]) for row in inside)
+            end = max(_moment(row["end_date"]) for row in inside)
+            found.append(Section(hold["pool"], f"{_name(hold)} of {hold['run_id']}", start, end))
+    return sorted(found, key=lambda section: section.start)
+
+
+def read_expired(airflow: Deployment, run_id: str) -> list[str]:
+    """The tasks that failed because they had waited as long as their max_wait allows."""
+    rows = airflow.rows(REQUESTS, run_id=run_id)
+    return sorted(_name(row) for row in rows if row["end_reason"] == "expired")
+
+
+def _holds(airflow: Deployment, run_id: str) -> list[dict[str, Any]]:
+    rows = airflow.rows(REQUESTS, run_id=run_id)
+    return [row for row in rows if row["kind"] == "section" and row["granted_at"] is not None]
+
+
+def _is_inside(row: dict[str, Any], hold: dict[str, Any]) -> bool:
+    same = all(row[key] == hold[key] for key in ("dag_id", "run_id", "map_index"))
+    section = hold["task_id"].removesuffix(ACQUIRE)
+    ends = (section + ACQUIRE, section + "release_slots")
+    return same and row["task_id"].startswith(section) and row["task_id"] not in ends
+
+
+def _ended(row: dict[str, Any]) -> datetime:
+    """When a request ended; a hold may end a cycle after its run."""
+    return datetime.now(timezone.utc) if row["ended_at"] is None else _moment(row["ended_at"])
 
 
 def _view(group: str, capacity: int, requests: list[dict[str, Any]]) -> GroupView:
@@ -107,7 +153,9 @@ def _view(group: str, capacity: int, requests: list[dict[str, Any]]) -> GroupVie
 def _name(row: dict[str, Any]) -> str:
     mapped = f"[{row['map_index']}]" if row["map_index"] >= 0 else ""
     again = f" (try {row['try_number']})" if row["try_number"] > 1 else ""
-    return f"{row['dag_id'].removeprefix('demo_')}.{row['task_id']}{mapped}{again}"
+    # A section goes by the name of its task group.
+    task = row["task_id"].removesuffix(f".{ACQUIRE}")
+    return f"{row['dag_id'].removeprefix('demo_')}.{task}{mapped}{again}"
 
 
 def _moment(value: str | datetime) -> datetime:

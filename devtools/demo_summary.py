@@ -43,6 +43,16 @@ class Execution:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A section, from the start of its first task to the end of its last."""
+
+    group: str
+    name: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
 class GroupSummary:
     """What one group did during the demo."""
 
@@ -79,6 +89,24 @@ def inversions(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
         for late in same_group
         if late.rank < early.rank and late.enqueued_at <= early.granted_at < late.granted_at
     ]
+
+
+def section_faults(sections: Sequence[Section]) -> list[str]:
+    """Sections of a group of one slot that ran at the same time; that there are none is a fault, too."""
+    found = [
+        f"{one.group}: {other.name} began before {one.name} had ended"
+        for one in sections
+        for other in sections
+        if one is not other and one.group == other.group and one.start <= other.start < one.end
+    ]
+    return found if sections else ["no section held slots"]
+
+
+def expiry_faults(expired: Sequence[str], expected: str) -> list[str]:
+    """Whether that task, and no other, failed because it had waited as long as its max_wait allows."""
+    if list(expired) == [expected]:
+        return []
+    return [f"{expected} alone was to fail by its max_wait; failed: {', '.join(expired) or 'none'}"]
 
 
 def most_used(executions: Iterable[Execution]) -> int:

@@ -6,7 +6,17 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from devtools.demo_summary import Execution, Grant, cycles, inversions, most_used, summarize
+from devtools.demo_summary import (
+    Execution,
+    Grant,
+    Section,
+    cycles,
+    expiry_faults,
+    inversions,
+    most_used,
+    section_faults,
+    summarize,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 
@@ -93,3 +103,31 @@ def test_faults_name_the_tasks_and_the_numbers() -> None:
 
 def test_a_queue_that_let_nobody_in_is_a_fault() -> None:
     assert summarize("g", 1, [], [execution(0, 1)]).faults == ["g: its queue let nobody in"]
+
+
+def section(name: str, start: float, end: float, group: str = "g") -> Section:
+    return Section(group, name, at(start), at(end))
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        pytest.param([section("a", 0, 2), section("b", 2, 3)], [], id="one after the other"),
+        pytest.param([section("a", 0, 2), section("b", 1, 3, "h")], [], id="groups are apart"),
+        pytest.param(
+            [section("a", 0, 2), section("b", 1, 3)], ["g: b began before a had ended"], id="interleaved"
+        ),
+        pytest.param([], ["no section held slots"], id="none at all"),
+    ],
+)
+def test_sections_must_not_meet(sections: list[Section], expected: list[str]) -> None:
+    assert section_faults(sections) == expected
+
+
+@pytest.mark.parametrize(
+    ("expired", "found"), [(["a"], None), ([], "none"), (["b"], "b"), (["a", "b"], "a, b")]
+)
+def test_one_task_is_expected_to_wait_too_long(expired: list[str], found: str | None) -> None:
+    faults = [f"a alone was to fail by its max_wait; failed: {found}"] if found else []
+
+    assert expiry_faults(expired, "a") == faults
