@@ -83,6 +83,25 @@ def test_what_is_no_time_is_refused(
     assert caught.value.remedy == "set a number of seconds above 0 in airflow.cfg"
 
 
+def test_how_long_ended_requests_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config.history_retention() == timedelta(days=float(options()["history_retention_days"]["default"]))
+
+    configure(monkeypatch, "history_retention_days", "0.5")
+    assert config.history_retention() == timedelta(hours=12)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "36501", "soon"])
+def test_what_is_no_retention_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    configure(monkeypatch, "history_retention_days", value)
+    with pytest.raises(InvalidValueError) as caught:
+        config.history_retention()
+
+    assert str(caught.value) == (
+        f"[slotgroups] history_retention_days can not be '{value}';"
+        " set a number of days above 0, and at most 36500, in airflow.cfg"
+    )
+
+
 def test_every_option_says_what_it_is_for() -> None:
     for name, option in options().items():
         assert option["description"].endswith("."), name
