@@ -150,12 +150,17 @@ def count_live(session: Session, pool: str) -> LiveCount:
 
 
 def reorder(session: Session, pool: str, ageing_seconds: int) -> None:
-    """Give all waiters of a group the places that another ageing gives them, in one statement."""
-    by_age = R.order_minor - R.priority * ageing_seconds * 1000 if ageing_seconds else -R.priority
+    """Give all requests of a group the places that another ageing gives them, in one statement.
+
+    Holders too: one whose grant comes to nothing goes back to its place among the others (rule 6).
+    """
+    # In 64 bits: a priority of a million and an hour of ageing do not fit into 32.
+    priority = cast(R.priority, BigInteger)
+    by_age = R.order_minor - priority * (ageing_seconds * 1000) if ageing_seconds else -priority
     session.execute(
         update(R)
-        .where(R.state == WAITING, R.pool == pool, R.order_major != FORCED_MAJOR)
-        .values(order_major=cast(by_age, BigInteger))
+        .where(R.state.in_((WAITING, GRANTED)), R.pool == pool, R.order_major != FORCED_MAJOR)
+        .values(order_major=by_age)
         .execution_options(synchronize_session=False)
     )
 
