@@ -298,7 +298,7 @@ def check(args: list[str]) -> None:
         "ruff check": [*module, "ruff", "check", "."],
         "ruff format": [*module, "ruff", "format", "--check", "."],
         "mypy": [*module, "mypy", "--strict"],
-        "mypy of the tools": [*module, "mypy", "--strict", "dev.py", "devtools"],
+        "mypy of the tools": [*module, "mypy", "--strict", "dev.py", "devtools", "bench"],
         "import rules": [str(environment.path / "bin" / "lint-imports")],
     }
     failed = [name for name, command in checks.items() if not passes(name, command)]

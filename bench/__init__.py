@@ -1,0 +1,1 @@
+"""Measurements; nothing is asserted. `python3 dev.py bench` runs them."""

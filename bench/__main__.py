@@ -1,0 +1,89 @@
+"""Measures and prints; asserts nothing. Takes about three minutes a database."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from statistics import median
+from types import FrameType
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import cycles, makespan
+from bench.cycles import CycleTime
+from bench.databases import POSTGRES_VARIABLE, kinds, migrated
+from bench.makespan import GROUP, POOL, Makespans
+from devtools.deployment import DeploymentError
+
+STARTED = time.monotonic()
+
+
+def main() -> int:
+    """Run all measurements; returns the exit code."""
+    signal.signal(signal.SIGTERM, on_sigterm)
+    try:
+        return bench()
+    except DeploymentError as error:
+        print(f"bench failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("bench interrupted, all that it started is stopped", file=sys.stderr)
+        return 130
+
+
+def bench() -> int:
+    """Measure on every database at hand, and print the tables."""
+    if kinds() == ["sqlite"]:
+        say(f"SQLite alone: {POSTGRES_VARIABLE} names no server")
+    times, spans = [], []
+    for kind in kinds():
+        with migrated(kind) as airflow:
+            say(f"{kind}: 40 tasks of 1 s on {makespan.SLOTS} slots, {makespan.PAIRS} pairs")
+            spans.append(makespan.measure(airflow, kind, say))
+            say(f"{kind}: cycles with {' and '.join(f'{n:,}' for n in cycles.WAITERS)} waiters")
+            times += cycles.measure(airflow, kind, say)
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    console.print(makespan_table(spans), cycle_table(times))
+    return 0
+
+
+def makespan_table(spans: Sequence[Makespans]) -> Table:
+    """A line a database."""
+    table = Table("database", title="Makespan of 40 tasks of 1 s on 4 slots", title_justify="left")
+    for name in ("slot group (s)", "median", "ordinary pool (s)", "median", "pool / group"):
+        table.add_column(name, justify="right")
+    for one in spans:
+        cells = []
+        for dag_id in (GROUP, POOL):
+            seconds = one.seconds[dag_id]
+            cells += [" ".join(f"{value:.1f}" for value in seconds), f"{median(seconds):.1f}"]
+        table.add_row(one.kind, *cells, f"{one.ratio():.0%}")
+    return table
+
+
+def cycle_table(times: Sequence[CycleTime]) -> Table:
+    """A line for each kind of cycle."""
+    table = Table("database", "one cycle in which", title="Time of a cycle", title_justify="left")
+    for name in ("waiters", "cycles", "median (ms)", "most (ms)"):
+        table.add_column(name, justify="right")
+    for one in times:
+        numbers = (f"{one.waiters:,}", str(one.rounds), f"{one.median_ms:.1f}", f"{one.most_ms:.1f}")
+        table.add_row(one.kind, one.what, *numbers)
+    return table
+
+
+def say(line: str) -> None:
+    """A line of progress, with the seconds since the start."""
+    print(f"{time.monotonic() - STARTED:6.1f} s  {line}", flush=True)
+
+
+def on_sigterm(number: int, _frame: FrameType | None) -> None:
+    """End as Ctrl-C does, so that what was started is ended too."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
