@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from airflow_slotgroups import __version__
 from airflow_slotgroups.api.auth import same_origin, signed_in
-from airflow_slotgroups.api.routes import explain, groups, health, requests
+from airflow_slotgroups.api.routes import explain, groups, health, me, requests, static
 from airflow_slotgroups.api.schemas import ErrorOut
 from airflow_slotgroups.domain import errors
 
@@ -42,9 +42,10 @@ def make_app() -> FastAPI:
     v1 = APIRouter(
         prefix=PREFIX, responses={code: {"model": ErrorOut} for code in (401, 403, 404, 409, 422, 503)}
     )
-    for part in (groups.router, requests.router, health.router, explain.router):
+    for part in (groups.router, requests.router, health.router, explain.router, me.router):
         v1.include_router(part)
     app.include_router(v1)
+    app.include_router(static.router)
     app.add_exception_handler(errors.SlotGroupsError, answer_error)
     add_docs(app)
     return app

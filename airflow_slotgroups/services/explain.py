@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -9,12 +12,33 @@ from airflow_slotgroups.airflow_core.clock import utcnow
 from airflow_slotgroups.airflow_core.facts import find_task_instance, read_facts
 from airflow_slotgroups.domain.explain import Explanation, GroupFacts, explain
 from airflow_slotgroups.domain.names import RUNNING_SUFFIX
+from airflow_slotgroups.domain.states import RequestState
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.services.queue import LOOK_AT, waiters
+from airflow_slotgroups.services.queue import LOOK_AT, QueueEntry, holder_entry, waiters
 from airflow_slotgroups.services.transaction import read
 from airflow_slotgroups.store.groups import load_group
 from airflow_slotgroups.store.keys import GRANTED, live
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The live request of a task instance.
+
+    :param entry: as the queue shows it; None when more than `LOOK_AT` others are ahead.
+    """
+
+    pool: str
+    entry: QueueEntry | None
+
+    def facts(self) -> GroupFacts:
+        """Translate for the explanation."""
+        if self.entry is None:
+            return GroupFacts(self.pool, RequestState.WAITING.value, f"over {LOOK_AT} others are ahead")
+        if self.entry.position is None:
+            return GroupFacts(self.pool, self.entry.state.value)
+        place = self.entry.position
+        return GroupFacts(self.pool, self.entry.state.value, self.entry.reason, place, place - 1)
 
 
 def explain_task(dag_id: str, task_id: str, run_id: str, map_index: int = -1) -> Explanation:
@@ -22,19 +46,32 @@ def explain_task(dag_id: str, task_id: str, run_id: str, map_index: int = -1) ->
 
     :raises UnknownTaskInstanceError: there is none.
     """
+    return explain_request(dag_id, task_id, run_id, map_index)[0]
+
+
+def explain_request(
+    dag_id: str, task_id: str, run_id: str, map_index: int = -1
+) -> tuple[Explanation, Standing | None]:
+    """Say the same, and where it stands in a slot group, if it does.
+
+    :raises UnknownTaskInstanceError: there is none.
+    """
     return read(lambda session: explain_in(session, dag_id, task_id, run_id, map_index))
 
 
-def explain_in(session: Session, dag_id: str, task_id: str, run_id: str, map_index: int) -> Explanation:
+def explain_in(
+    session: Session, dag_id: str, task_id: str, run_id: str, map_index: int
+) -> tuple[Explanation, Standing | None]:
     """Read the facts and judge them."""
     now = utcnow()
     ti = find_task_instance(session, dag_id, run_id, task_id, map_index)
-    group = standing(session, ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number)
+    stands = standing(session, ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number, now)
+    group = stands.facts() if stands is not None else None
     owner = group_of_pool(session, ti.pool)
     if group is None and owner is not None and ti.state in ("scheduled", "deferred"):
         reason = "the coordinator has not seen it yet; it does within a second, if one is alive"
         group = GroupFacts(owner, "unseen", reason)
-    return explain(read_facts(session, ti, now, group_of_pool=owner, group=group))
+    return explain(read_facts(session, ti, now, group_of_pool=owner, group=group)), stands
 
 
 def group_of_pool(session: Session, pool: str) -> str | None:
@@ -44,8 +81,8 @@ def group_of_pool(session: Session, pool: str) -> str | None:
 
 
 def standing(
-    session: Session, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int
-) -> GroupFacts | None:
+    session: Session, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int, now: datetime
+) -> Standing | None:
     """Tell where a try stands in its slot group; None when it has no live request."""
     query = select(R).where(
         R.dag_id == dag_id,
@@ -59,14 +96,7 @@ def standing(
     if request is None:
         return None
     if request.state == GRANTED:
-        return GroupFacts(request.pool, request.state)
-    return waiting(session, request)
-
-
-def waiting(session: Session, request: R) -> GroupFacts:
-    """Ask the planner for the reason, as the queue does."""
-    entries = waiters(session, load_group(session, request.pool), LOOK_AT, utcnow())
-    mine = next((entry for entry in entries if entry.request_id == request.id), None)
-    if mine is None or mine.position is None:
-        return GroupFacts(request.pool, request.state, f"over {LOOK_AT} others are ahead")
-    return GroupFacts(request.pool, request.state, mine.reason, mine.position, mine.position - 1)
+        return Standing(request.pool, holder_entry(session, request, now))
+    # The planner says why, as it does for the queue.
+    entries = waiters(session, load_group(session, request.pool), LOOK_AT, now)
+    return Standing(request.pool, next((one for one in entries if one.request_id == request.id), None))

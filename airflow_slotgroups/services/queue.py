@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,7 +25,7 @@ from airflow_slotgroups.store.use import read_use
 
 PAGE = 1000
 LOOK_AT = 10_000
-"""Waiters looked at, from the head of the queue, for those of one DAG."""
+"""Waiters looked at, from the head of the queue, for those that are asked for."""
 
 HOLDER_WORDS = {
     Admission.QUEUE.value: "holds its slots",
@@ -89,39 +89,44 @@ class Page:
     total: int
 
 
-def waiters_of(name: str, limit: int, offset: int = 0, dag_id: str | None = None) -> Page:
+Keep = Callable[[QueueEntry], bool]
+"""Which entries are asked for."""
+
+
+def waiters_of(name: str, limit: int, offset: int = 0, keep: Keep | None = None) -> Page:
     """Return a page of those who wait; their places are those in the whole queue.
 
-    :param dag_id: tasks of this DAG alone, among the first `LOOK_AT`.
+    :param keep: these alone, among the first `LOOK_AT`.
     :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
     """
-    return read(lambda session: waiters_page(session, name, limit, offset, dag_id))
+    return read(lambda session: waiters_page(session, name, limit, offset, keep))
 
 
-def waiters_page(session: Session, name: str, limit: int, offset: int, dag_id: str | None) -> Page:
+def waiters_page(session: Session, name: str, limit: int, offset: int, keep: Keep | None) -> Page:
     """Plan from the head of the queue on: who is before decides on who is behind."""
     group = find_group(session, name)
-    first = LOOK_AT if dag_id is not None else offset + limit
+    first = LOOK_AT if keep is not None else offset + limit
     entries = waiters(session, group, first, utcnow())
     total = count_live(session, name).waiting
-    if dag_id is not None:
-        entries = [entry for entry in entries if entry.dag_id == dag_id]
+    if keep is not None:
+        entries = [entry for entry in entries if keep(entry)]
         total = len(entries)
     return Page(entries[offset : offset + limit], total)
 
 
-def holders_of(name: str, limit: int, offset: int = 0, dag_id: str | None = None) -> Page:
+def holders_of(name: str, limit: int, offset: int = 0, keep: Keep | None = None) -> Page:
     """Return a page of those who hold slots.
 
+    :param keep: these alone.
     :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
     """
-    return read(lambda session: holders_page(session, name, limit, offset, dag_id))
+    return read(lambda session: holders_page(session, name, limit, offset, keep))
 
 
-def holders_page(session: Session, name: str, limit: int, offset: int, dag_id: str | None) -> Page:
+def holders_page(session: Session, name: str, limit: int, offset: int, keep: Keep | None) -> Page:
     """Read them all: their number is bounded by the group's size."""
     entries = holders(session, find_group(session, name), utcnow())
-    entries = [entry for entry in entries if dag_id is None or entry.dag_id == dag_id]
+    entries = [entry for entry in entries if keep is None or keep(entry)]
     return Page(entries[offset : offset + limit], len(entries))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from airflow_slotgroups.api.auth import User, check_readable
-from airflow_slotgroups.services.explain import explain_task
+from airflow_slotgroups.api.auth import User, check_readable, may_act
+from airflow_slotgroups.api.schemas import RequestOut, request_out
+from airflow_slotgroups.services.explain import explain_request
 
 router = APIRouter(tags=["Explain"])
 
@@ -22,17 +23,31 @@ class CheckOut(BaseModel):
 
 
 class ExplanationOut(BaseModel):
-    """First the one thing that holds the task instance now, then every limit."""
+    """First the one thing that holds the task instance now, then every limit.
+
+    The group and the request are given when it has a live one; the request alone is null when it is too far
+    behind for its place to be told.
+    """
 
     sentence: str
     name: str
     checks: list[CheckOut]
+    pool: str | None = None
+    request: RequestOut | None = None
 
 
 @router.get("/explain")
 def explain(user: User, dag_id: str, task_id: str, run_id: str, map_index: int = -1) -> ExplanationOut:
     """Answer for any task instance, in a slot group or not."""
     check_readable(user, dag_id)
-    answer = explain_task(dag_id, task_id, run_id, map_index)
-    checks = [CheckOut(**vars(check)) for check in answer.checks]
-    return ExplanationOut(sentence=answer.sentence, name=answer.name, checks=checks)
+    answer, stands = explain_request(dag_id, task_id, run_id, map_index)
+    entry = stands.entry if stands is not None else None
+    return ExplanationOut(
+        sentence=answer.sentence,
+        name=answer.name,
+        checks=[CheckOut(**vars(check)) for check in answer.checks],
+        pool=stands.pool if stands is not None else None,
+        request=request_out(entry, visible=True, can_act=may_act(user)(dag_id))
+        if entry is not None
+        else None,
+    )

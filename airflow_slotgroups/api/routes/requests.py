@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, status
+from fastapi import APIRouter, Depends, HTTPException, Query, status
+from pydantic import BaseModel, Field
 
 from airflow_slotgroups.api.auth import User, check_requests, may_act, name_of, require_pool, visible_to
 from airflow_slotgroups.api.routes.groups import PoolName
@@ -20,21 +21,52 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 Offset = Annotated[int, Query(ge=0, lt=2**31)]
 
 
+class Filter(BaseModel):
+    """Which requests are asked for; all of them when nothing is given."""
+
+    dag_id: str | None = None
+    request_id: int | None = None
+    search: str | None = Field(
+        None,
+        max_length=1000,
+        description="a part of the names of DAG, task or run, as far as they may be seen",
+    )
+
+    def keep(self, user: Any) -> queue.Keep | None:
+        """Translate; what may not be seen is not found by its name."""
+        if not (self.search or self.dag_id is not None or self.request_id is not None):
+            return None
+        may_see = visible_to(user)
+        part = (self.search or "").casefold()
+
+        def keep(entry: QueueEntry) -> bool:
+            names = (entry.dag_id, entry.task_id, entry.run_id)
+            return (
+                self.dag_id in (None, entry.dag_id)
+                and self.request_id in (None, entry.request_id)
+                and (not part or (any(part in n.casefold() for n in names) and may_see(entry.dag_id)))
+            )
+
+        return keep
+
+
+Filters = Annotated[Filter, Depends()]
+
+
 @router.get("/waiters/{pool:path}", dependencies=[require_pool("GET")])
 def list_waiters(
-    pool: PoolName, user: User, dag_id: str | None = None, limit: Limit = 100, offset: Offset = 0
+    pool: PoolName, user: User, only: Filters, limit: Limit = 100, offset: Offset = 0
 ) -> RequestsOut:
     """List who waits, in the order in which they are let in, each with its reason."""
-    page = queue.waiters_of(pool, limit, offset, dag_id)
-    return listed(page, user)
+    return listed(queue.waiters_of(pool, limit, offset, only.keep(user)), user)
 
 
 @router.get("/holders/{pool:path}", dependencies=[require_pool("GET")])
 def list_holders(
-    pool: PoolName, user: User, dag_id: str | None = None, limit: Limit = 100, offset: Offset = 0
+    pool: PoolName, user: User, only: Filters, limit: Limit = 100, offset: Offset = 0
 ) -> RequestsOut:
     """List who holds slots, the longest first."""
-    return listed(queue.holders_of(pool, limit, offset, dag_id), user)
+    return listed(queue.holders_of(pool, limit, offset, only.keep(user)), user)
 
 
 def listed(page: queue.Page, user: Any) -> RequestsOut:
