@@ -20,22 +20,24 @@ class Statements:
     :param action: what happens then; its own statements are not counted.
     """
 
-    def __init__(self, at: int = 0, action: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, at: int = 0, action: Callable[[sa.Connection], object] = lambda _c: None) -> None:
         self.at = at
         self.action = action
         self.seen: list[str] = []
         self.happened = False
         self.inside = False
 
-    def before_statement(self, _c: object, _cursor: object, statement: str, *_rest: object) -> None:
+    def before_statement(
+        self, connection: sa.Connection, _cursor: object, statement: str, *_rest: object
+    ) -> None:
         """Listener of SQLAlchemy."""
-        self.note(statement)
+        self.note(connection, statement)
 
-    def before_commit(self, _connection: object) -> None:
+    def before_commit(self, connection: sa.Connection) -> None:
         """Listener of SQLAlchemy: the moment at which all is done and nothing is durable."""
-        self.note("COMMIT")
+        self.note(connection, "COMMIT")
 
-    def note(self, what: str) -> None:
+    def note(self, connection: sa.Connection, what: str) -> None:
         """Count, and act when it is time."""
         if self.inside:
             return
@@ -43,13 +45,15 @@ class Statements:
         if len(self.seen) == self.at:
             self.happened = self.inside = True
             try:
-                self.action()
+                self.action(connection)
             finally:
                 self.inside = False
 
 
 @contextlib.contextmanager
-def watched(engine: Engine, at: int = 0, action: Callable[[], None] = lambda: None) -> Iterator[Statements]:
+def watched(
+    engine: Engine, at: int = 0, action: Callable[[sa.Connection], object] = lambda _c: None
+) -> Iterator[Statements]:
     """Watch the statements that a piece of work sends through `engine`."""
     statements = Statements(at, action)
     listeners = (
@@ -65,6 +69,7 @@ def watched(engine: Engine, at: int = 0, action: Callable[[], None] = lambda: No
             sa.event.remove(engine, name, listener)
 
 
-def die() -> None:
-    """The coordinator is killed."""
+def die(connection: sa.Connection) -> None:
+    """The coordinator is killed, and its connection breaks."""
+    connection.invalidate()
     raise CoordinatorDied

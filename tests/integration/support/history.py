@@ -393,7 +393,7 @@ class History(RuleBasedStateMachine):
     def disturbed(self, at: int, meanwhile: str, pick: int, work: Callable[[], object]) -> None:
         """Do some work, and let something happen in the midst of it."""
         self.clock.advance()
-        with watched(self.database.engine, at, lambda: self.moves.play(meanwhile, pick)) as statements:
+        with watched(self.database.engine, at, lambda _c: self.moves.play(meanwhile, pick)) as statements:
             try:
                 work()
             except DBAPIError as error:
