@@ -33,7 +33,9 @@ class GroupFacts:
     """Where the task instance stands in a slot group, in the planner's own words.
 
     :param reason: None for a holder.
-    :param ahead: waiters before it.
+    :param ahead: waiters before it, and
+    :param ahead_named: some of them by name.
+    :param holders: who holds slots, some of them by name; empty when nobody does.
     """
 
     name: str
@@ -41,6 +43,8 @@ class GroupFacts:
     reason: str | None = None
     position: int | None = None
     ahead: int = 0
+    ahead_named: str = ""
+    holders: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,10 @@ def check_group(facts: TaskFacts) -> Iterator[Check]:
         return
     place = f", place {group.position}, {group.ahead} ahead" if group.position else ""
     yield Check("slot_group", True, f"waits in slot group '{group.name}'{place}: {group.reason}")
+    if group.ahead_named:
+        yield Check("slot_group_ahead", False, f"ahead of it: {group.ahead_named}", use=str(group.ahead))
+    if group.holders:
+        yield Check("slot_group_holders", False, f"slots are held by: {group.holders}")
 
 
 def check_deferred(facts: TaskFacts) -> Iterator[Check]:

@@ -191,7 +191,10 @@ def why_full(waiter: Waiter, group: Group, result: Plan) -> Reason | None:
         result.passes[head.id] += 1
         return None
     return Reason(
-        Code.BEHIND_HEAD, f"slots are kept for {head.dag_id}.{head.task_id}, which needs {head.slots}"
+        Code.BEHIND_HEAD,
+        f"slots are kept for {head.dag_id}.{head.task_id}, which needs {head.slots}",
+        dag_id=head.dag_id,
+        unnamed=f"slots are kept for one before it, which needs {head.slots}",
     )
 
 

@@ -38,10 +38,16 @@ class Code(Word):
 
 @dataclass(frozen=True)
 class Reason:
-    """The one thing that holds a request now."""
+    """The one thing that holds a request now.
+
+    :param dag_id: another DAG that the text names, and
+    :param unnamed: the same without that name, for those who may not see it.
+    """
 
     code: Code
     text: str
+    dag_id: str | None = None
+    unnamed: str | None = None
 
     def __str__(self) -> str:
         return self.text

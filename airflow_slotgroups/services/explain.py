@@ -10,13 +10,16 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.clock import utcnow
 from airflow_slotgroups.airflow_core.facts import find_task_instance, read_facts
+from airflow_slotgroups.domain.discretion import MaySee, everything, listed
 from airflow_slotgroups.domain.explain import Explanation, GroupFacts, explain
 from airflow_slotgroups.domain.names import RUNNING_SUFFIX
+from airflow_slotgroups.domain.snapshot import TaskKey
 from airflow_slotgroups.domain.states import RequestState
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.services.queue import LOOK_AT, QueueEntry, holder_entry, waiters
 from airflow_slotgroups.services.transaction import read
+from airflow_slotgroups.store.estimates import read_holders
 from airflow_slotgroups.store.groups import load_group
 from airflow_slotgroups.store.keys import GRANTED, live
 
@@ -26,19 +29,35 @@ class Standing:
     """The live request of a task instance.
 
     :param entry: as the queue shows it; None when more than `LOOK_AT` others are ahead.
+    :param first: the first of those who are ahead, as (DAG, task), and
+    :param holders: all who hold slots.
     """
 
     pool: str
     entry: QueueEntry | None
+    first: tuple[TaskKey, ...] = ()
+    holders: tuple[TaskKey, ...] = ()
 
-    def facts(self) -> GroupFacts:
-        """Translate for the explanation."""
+    def facts(self, may_see: MaySee) -> GroupFacts:
+        """Translate for the explanation, with the names that the reader may hear."""
         if self.entry is None:
             return GroupFacts(self.pool, RequestState.WAITING.value, f"over {LOOK_AT} others are ahead")
         if self.entry.position is None:
             return GroupFacts(self.pool, self.entry.state.value)
         place = self.entry.position
-        return GroupFacts(self.pool, self.entry.state.value, self.entry.reason, place, place - 1)
+        return GroupFacts(
+            name=self.pool,
+            state=self.entry.state.value,
+            reason=self.entry.reason_for(may_see),
+            position=place,
+            ahead=place - 1,
+            ahead_named=listed(self.first, place - 1, may_see) if self.first else "",
+            holders=listed(self.holders[:NAMED], len(self.holders), may_see) if self.holders else "",
+        )
+
+
+NAMED = 5
+"""How many of those who are ahead, or hold slots, are named."""
 
 
 def explain_task(dag_id: str, task_id: str, run_id: str, map_index: int = -1) -> Explanation:
@@ -50,23 +69,24 @@ def explain_task(dag_id: str, task_id: str, run_id: str, map_index: int = -1) ->
 
 
 def explain_request(
-    dag_id: str, task_id: str, run_id: str, map_index: int = -1
+    dag_id: str, task_id: str, run_id: str, map_index: int = -1, may_see: MaySee = everything
 ) -> tuple[Explanation, Standing | None]:
     """Say the same, and where it stands in a slot group, if it does.
 
+    :param may_see: the DAGs that may be named.
     :raises UnknownTaskInstanceError: there is none.
     """
-    return read(lambda session: explain_in(session, dag_id, task_id, run_id, map_index))
+    return read(lambda session: explain_in(session, dag_id, task_id, run_id, map_index, may_see))
 
 
 def explain_in(
-    session: Session, dag_id: str, task_id: str, run_id: str, map_index: int
+    session: Session, dag_id: str, task_id: str, run_id: str, map_index: int, may_see: MaySee
 ) -> tuple[Explanation, Standing | None]:
     """Read the facts and judge them."""
     now = utcnow()
     ti = find_task_instance(session, dag_id, run_id, task_id, map_index)
     stands = standing(session, ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number, now)
-    group = stands.facts() if stands is not None else None
+    group = stands.facts(may_see) if stands is not None else None
     owner = group_of_pool(session, ti.pool)
     if group is None and owner is not None and ti.state in ("scheduled", "deferred"):
         reason = "the coordinator has not seen it yet; it does within a second, if one is alive"
@@ -99,4 +119,8 @@ def standing(
         return Standing(request.pool, holder_entry(session, request, now))
     # The planner says why, as it does for the queue.
     entries = waiters(session, load_group(session, request.pool), LOOK_AT, now)
-    return Standing(request.pool, next((one for one in entries if one.request_id == request.id), None))
+    mine = next((one for one in entries if one.request_id == request.id), None)
+    ahead = entries[: min(NAMED, mine.position - 1)] if mine is not None and mine.position else []
+    first = tuple(TaskKey(one.dag_id, one.task_id) for one in ahead)
+    holders = tuple(one.task for one in read_holders(session, request.pool, now))
+    return Standing(request.pool, mine, first, holders)

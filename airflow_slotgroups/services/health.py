@@ -13,6 +13,7 @@ from airflow_slotgroups.airflow_core.clock import utcnow
 from airflow_slotgroups.airflow_core.config import CoordinatorPlace, coordinator_place
 from airflow_slotgroups.airflow_core.sessions import new_session
 from airflow_slotgroups.db_manager import check_tables
+from airflow_slotgroups.domain.discretion import MaySee, told
 from airflow_slotgroups.domain.errors import SlotGroupsError, TablesMissingError, quoted
 from airflow_slotgroups.domain.planner import plan
 from airflow_slotgroups.domain.snapshot import UNLIMITED, Snapshot
@@ -34,12 +35,22 @@ class Problem:
     """Something that keeps tasks waiting, or may.
 
     :param where: the group, or what else it is about.
+    :param pool: the pool that it is about; None when it is about all.
+    :param unnamed: the text without names of DAGs; None when there are none in it.
+    :param dag_id: the DAG that the text names; None when it may name any.
     """
 
     code: str
     where: str
     text: str
     remedy: str
+    pool: str | None = None
+    unnamed: str | None = None
+    dag_id: str | None = None
+
+    def text_for(self, may_see: MaySee) -> str:
+        """Return the text as a reader may hear it."""
+        return told(self.text, self.unnamed, self.dag_id, may_see)
 
 
 def check() -> list[Problem]:
@@ -75,7 +86,8 @@ def check_coordinators(session: Session, now: datetime) -> Iterator[Problem]:
     for coordinator in alive:
         where = f"coordinator {coordinator.hostname}:{coordinator.pid}"
         if coordinator.error:
-            yield Problem("coordinator", where, coordinator.error, "see the log of the scheduler beside it")
+            remedy = "see the log of the scheduler beside it"
+            yield Problem("coordinator", where, coordinator.error, remedy, unnamed="its last cycle failed")
         if coordinator.version != __version__:
             text = f"runs version {coordinator.version}, this is {__version__}"
             yield Problem("version", where, text, "restart its scheduler")
@@ -105,7 +117,7 @@ def check_pools(group: StoredGroup) -> Iterator[Problem]:
             f"make it again with 'airflow pools set {quoted(name)} {group.row.slots} ...',"
             f" or give the group up with 'airflow slotgroups dissolve {quoted(name)}'"
         )
-        yield Problem("pool_missing", name, text, remedy)
+        yield Problem("pool_missing", name, text, remedy, name)
         return
     if group.mode is Mode.DISSOLVING:
         return
@@ -116,10 +128,11 @@ def check_pools(group: StoredGroup) -> Iterator[Problem]:
             name,
             text,
             "a coordinator takes that as the size and closes it; see that one is alive",
+            name,
         )
     if group.running is None:
         text = f"pool '{group.running_name}' is missing"
-        yield Problem("pool_missing", name, text, "a coordinator makes it again; see that one is alive")
+        yield Problem("pool_missing", name, text, "a coordinator makes it again; see that one is alive", name)
 
 
 def check_progress(session: Session, group: StoredGroup, now: datetime) -> Iterator[Problem]:
@@ -127,9 +140,8 @@ def check_progress(session: Session, group: StoredGroup, now: datetime) -> Itera
     since = group.row.stalled_since
     if since is not None and since < now - STALLED_AFTER:
         text = f"requests can be let in since {since:%Y-%m-%d %H:%M:%S} UTC and are not"
-        yield Problem(
-            "stalled", group.name, text, "see the scheduler's log; something keeps the task instances locked"
-        )
+        remedy = "see the scheduler's log; something keeps the task instances locked"
+        yield Problem("stalled", group.name, text, remedy, group.name)
         return
     tasks = waiting_in(session, group.name, limit=200)
     used = read_use(session, [group.name])[group.name]
@@ -141,18 +153,34 @@ def check_progress(session: Session, group: StoredGroup, now: datetime) -> Itera
     arrived = next(task.arrived_at for task in tasks if task.waiter.id == first.id)
     free_since = max(arrived, last_change(session, group))
     if free_since < now - STALLED_AFTER:
-        text = f"{first.dag_id}.{first.task_id} could be let in for over a minute and is not"
-        yield Problem("stalled", group.name, text, "see that a coordinator is alive, and its scheduler's log")
+        what = "could be let in for over a minute and is not"
+        yield Problem(
+            "stalled",
+            group.name,
+            f"{first.dag_id}.{first.task_id} {what}",
+            "see that a coordinator is alive, and its scheduler's log",
+            group.name,
+            unnamed=f"a task {what}",
+            dag_id=first.dag_id,
+        )
 
 
 def check_acquires(session: Session, groups: Sequence[StoredGroup]) -> Iterator[Problem]:
     """An acquire whose pool is no slot group is let in by nobody (rule 14)."""
     for acquire in orphaned_acquires(session, [group.name for group in groups]):
-        text = f"{acquire.dag_id}.{acquire.task_id} (run {acquire.run_id}) waits for slots of no slot group"
+        what = "waits for slots of no slot group"
         remedy = (
             f"make it one with 'airflow slotgroups adopt {quoted(acquire.pool)}', or name another in the DAG"
         )
-        yield Problem("no_group", acquire.pool, text, remedy)
+        yield Problem(
+            "no_group",
+            acquire.pool,
+            f"{acquire.dag_id}.{acquire.task_id} (run {acquire.run_id}) {what}",
+            remedy,
+            acquire.pool,
+            unnamed=f"a section {what}",
+            dag_id=acquire.dag_id,
+        )
 
 
 def last_change(session: Session, group: StoredGroup) -> datetime:

@@ -8,13 +8,21 @@ from datetime import datetime, timedelta
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.clock import utcnow
+from airflow_slotgroups.domain.discretion import MaySee, everything
 from airflow_slotgroups.domain.errors import InvalidValueError
 from airflow_slotgroups.domain.history import WAITED, Bucket, Span, summarize
 from airflow_slotgroups.domain.states import Kind, RequestState
 from airflow_slotgroups.models import SlotRequest
 from airflow_slotgroups.services.groups import find_group
 from airflow_slotgroups.services.transaction import read
-from airflow_slotgroups.store.history import ended_requests, read_changes, read_past
+from airflow_slotgroups.store.history import (
+    Ended,
+    count_ended,
+    dags_of_ended,
+    ended_requests,
+    read_changes,
+    read_past,
+)
 
 MOST_HOURS = 24 * 366
 MOST_BUCKETS = 1000
@@ -81,14 +89,62 @@ def requests_of(name: str, hours: float = 24, limit: int = 100) -> list[EndedReq
     check_hours(hours)
     if not 1 <= limit <= MOST_REQUESTS:
         raise InvalidValueError("limit", limit, f"give 1 to {MOST_REQUESTS}")
-    return read(lambda session: requests_in(session, name, hours, limit))
+    return read(lambda session: ended_page(session, name, hours, limit, 0, ALL, everything).entries)
 
 
-def requests_in(session: Session, name: str, hours: float, limit: int) -> list[EndedRequest]:
-    """Read them."""
+@dataclass(frozen=True)
+class EndedOnly:
+    """Which ended requests are asked for; what is None does not matter."""
+
+    dag_id: str | None = None
+    task_id: str | None = None
+    run_id: str | None = None
+    state: RequestState | None = None
+
+    def names(self) -> bool:
+        """Tell whether it asks by a name."""
+        return (self.dag_id, self.task_id, self.run_id) != (None, None, None)
+
+
+ALL = EndedOnly()
+
+
+@dataclass(frozen=True)
+class EndedPage:
+    """A part of a list.
+
+    :param total: how many there are in all.
+    """
+
+    entries: list[EndedRequest]
+    total: int
+
+
+def ended_of(
+    name: str, hours: float, limit: int, offset: int, only: EndedOnly = ALL, may_see: MaySee = everything
+) -> EndedPage:
+    """Return a page of the requests that have ended in the last hours, the last one first.
+
+    :param may_see: the DAGs whose tasks can be found by their names.
+    :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
+    :raises InvalidValueError: a number is out of its range.
+    """
+    check_hours(hours)
+    return read(lambda session: ended_page(session, name, hours, limit, offset, only, may_see))
+
+
+def ended_page(
+    session: Session, name: str, hours: float, limit: int, offset: int, only: EndedOnly, may_see: MaySee
+) -> EndedPage:
+    """Read it."""
     find_group(session, name)
-    start = utcnow() - timedelta(hours=hours)
-    return [ended_request(row) for row in ended_requests(session, name, start, limit)]
+    state = only.state.value if only.state is not None else None
+    asked = Ended(name, utcnow() - timedelta(hours=hours), only.task_id, only.run_id, state)
+    if only.names():
+        dags = [only.dag_id] if only.dag_id is not None else dags_of_ended(session, asked)
+        asked = asked._replace(dags=[dag_id for dag_id in dags if may_see(dag_id)])
+    rows = ended_requests(session, asked, limit, offset)
+    return EndedPage([ended_request(row) for row in rows], count_ended(session, asked))
 
 
 def ended_request(row: SlotRequest) -> EndedRequest:

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.clock import utcnow
-from airflow_slotgroups.domain.planner import plan
-from airflow_slotgroups.domain.reasons import Code
-from airflow_slotgroups.domain.snapshot import Snapshot
-from airflow_slotgroups.domain.states import Admission, Kind, RequestState
+from airflow_slotgroups.domain.discretion import MaySee, told
+from airflow_slotgroups.domain.estimate import Estimate, Standing, estimates
+from airflow_slotgroups.domain.planner import free_slots, plan
+from airflow_slotgroups.domain.reasons import Code, Reason
+from airflow_slotgroups.domain.snapshot import Snapshot, TaskKey
+from airflow_slotgroups.domain.states import Admission, Kind, Mode, RequestState
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.services.groups import find_group
 from airflow_slotgroups.services.transaction import read
+from airflow_slotgroups.store.estimates import read_holders, read_samples
 from airflow_slotgroups.store.groups import StoredGroup
 from airflow_slotgroups.store.keys import GRANTED, SECTION
-from airflow_slotgroups.store.queue import count_live, waiting_in
+from airflow_slotgroups.store.queue import QueuedTask, count_live, waiting_in
 from airflow_slotgroups.store.sections import section_tasks
 from airflow_slotgroups.store.use import read_use
 
 PAGE = 1000
 LOOK_AT = 10_000
 """Waiters looked at, from the head of the queue, for those that are asked for."""
+
+WAIT_FOR_SLOTS = (Code.NEXT_IN.value, Code.NO_ROOM.value, Code.BEHIND_HEAD.value)
+"""What holds those alone whose start can be estimated."""
 
 HOLDER_WORDS = {
     Admission.QUEUE.value: "holds its slots",
@@ -42,6 +48,9 @@ class QueueEntry:
     :param position: place in the queue, from 1; None for a holder.
     :param since: when it arrived, or when it was granted.
     :param reason_code: a word for machines; the reason is one sentence for people.
+    :param reason_dag: another DAG that the reason names, and
+    :param reason_unnamed: the reason without that name.
+    :param estimate: when a waiter may start; None when nothing can be said.
     """
 
     position: int | None
@@ -60,6 +69,13 @@ class QueueEntry:
     reason: str
     kind: Kind = Kind.TASK
     notice: str | None = None
+    reason_dag: str | None = None
+    reason_unnamed: str | None = None
+    estimate: Estimate | None = None
+
+    def reason_for(self, may_see: MaySee) -> str:
+        """Return the reason as a reader may hear it."""
+        return told(self.reason, self.reason_unnamed, self.reason_dag, may_see)
 
 
 def queue_of(name: str, limit: int = PAGE) -> list[QueueEntry]:
@@ -104,14 +120,31 @@ def waiters_of(name: str, limit: int, offset: int = 0, keep: Keep | None = None)
 
 def waiters_page(session: Session, name: str, limit: int, offset: int, keep: Keep | None) -> Page:
     """Plan from the head of the queue on: who is before decides on who is behind."""
-    group = find_group(session, name)
-    first = LOOK_AT if keep is not None else offset + limit
-    entries = waiters(session, group, first, utcnow())
-    total = count_live(session, name).waiting
-    if keep is not None:
-        entries = [entry for entry in entries if keep(entry)]
-        total = len(entries)
-    return Page(entries[offset : offset + limit], total)
+    group, now = find_group(session, name), utcnow()
+    entries = waiters(session, group, LOOK_AT if keep is not None else offset + limit, now)
+    meant = entries if keep is None else [entry for entry in entries if keep(entry)]
+    total = count_live(session, name).waiting if keep is None else len(meant)
+    return Page(with_estimates(session, group, entries, meant[offset : offset + limit], now), total)
+
+
+def with_estimates(
+    session: Session, group: StoredGroup, queue: Sequence[QueueEntry], some: list[QueueEntry], now: datetime
+) -> list[QueueEntry]:
+    """Add to some waiters when they may start.
+
+    :param queue: all who wait, from the head on to the last of them at least.
+    """
+    waiting = [
+        Standing(entry.request_id, TaskKey(entry.dag_id, entry.task_id), entry.slots)
+        for entry in queue
+        if entry.reason_code in WAIT_FOR_SLOTS
+    ]
+    planned = group.planned()
+    if not some or not waiting or planned.mode is not Mode.ACTIVE or free_slots(planned, 0) is None:
+        return some
+    holding = read_holders(session, group.name, now)
+    found = estimates(planned.size, holding, waiting, read_samples(session, group.name))
+    return [replace(entry, estimate=found.get(entry.request_id)) for entry in some]
 
 
 def holders_of(name: str, limit: int, offset: int = 0, keep: Keep | None = None) -> Page:
@@ -178,26 +211,34 @@ def waiters(session: Session, group: StoredGroup, limit: int, now: datetime) -> 
     used = read_use(session, [group.name])[group.name]
     reasons = plan(Snapshot(group.planned(), used, tuple(t.waiter for t in tasks), now)).reasons
     return [
-        QueueEntry(
-            position=position,
-            state=RequestState.WAITING,
-            request_id=task.waiter.id,
-            dag_id=task.waiter.dag_id,
-            run_id=task.waiter.run_id,
-            task_id=task.waiter.task_id,
-            map_index=task.waiter.map_index,
-            try_number=task.try_number,
-            slots=task.waiter.slots,
-            priority=task.priority,
-            since=task.arrived_at,
-            seconds=(now - task.arrived_at).total_seconds(),
-            reason_code=reasons[task.waiter.id].code.value,
-            reason=words_for(reasons[task.waiter.id].code, reasons[task.waiter.id].text),
-            kind=task.waiter.kind,
-            notice=task.waiter.notice,
-        )
+        waiter_entry(task, position, reasons[task.waiter.id], now)
         for position, task in enumerate(tasks, start=1)
     ]
+
+
+def waiter_entry(task: QueuedTask, position: int, reason: Reason, now: datetime) -> QueueEntry:
+    """Describe a waiter."""
+    waiter = task.waiter
+    return QueueEntry(
+        position=position,
+        state=RequestState.WAITING,
+        request_id=waiter.id,
+        dag_id=waiter.dag_id,
+        run_id=waiter.run_id,
+        task_id=waiter.task_id,
+        map_index=waiter.map_index,
+        try_number=task.try_number,
+        slots=waiter.slots,
+        priority=task.priority,
+        since=task.arrived_at,
+        seconds=(now - task.arrived_at).total_seconds(),
+        reason_code=reason.code.value,
+        reason=words_for(reason.code, reason.text),
+        kind=waiter.kind,
+        notice=waiter.notice,
+        reason_dag=reason.dag_id,
+        reason_unnamed=reason.unnamed,
+    )
 
 
 def words_for(code: Code, text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
@@ -23,12 +24,36 @@ from airflow_slotgroups.services.transaction import read, transact
 from airflow_slotgroups.store import levers
 from airflow_slotgroups.store.groups import StoredGroup, lock_group
 
+
+@dataclass(frozen=True)
+class Order:
+    """What somebody wants done.
+
+    :param dags: the DAGs on whose requests he may act, as they were when that was asked; None for all.
+    """
+
+    group: str
+    which: Sequence[Which]
+    action: str
+    who: str
+    comment: str | None
+    dags: Collection[str] | None = None
+
+    def covers(self, dag_id: str) -> bool:
+        """Tell whether requests of a DAG are meant at all."""
+        return self.dags is None or dag_id in self.dags
+
+
 Pull = Callable[[Session, StoredGroup, Sequence[SlotRequest]], None]
 PRIORITIES = range(-(2**31), 2**31)
 
 
+Dags = Collection[str] | None
+"""The DAGs on whose requests one may act; None for all. Others are as if they were not there."""
+
+
 def force_start(
-    name: str, which: Sequence[Which], *, who: str, comment: str | None = None
+    name: str, which: Sequence[Which], *, who: str, comment: str | None = None, dags: Dags = None
 ) -> list[QueueEntry]:
     """Let waiters in with the next cycle, past the queue, the capacity and a pause of the group.
 
@@ -39,12 +64,18 @@ def force_start(
     :raises NothingFoundError: no such request.
     :raises RequestStateError: it holds slots already, or has ended; nothing was changed.
     """
-    pull(name, which, "force-start", lambda s, _group, found: levers.force(s, found), who, comment)
-    return shown(name, which)
+    order = Order(name, which, "force-start", who, comment, dags)
+    return pull(order, lambda s, _group, found: levers.force(s, found))
 
 
 def prioritize(
-    name: str, which: Sequence[Which], priority: int | None, *, who: str, comment: str | None = None
+    name: str,
+    which: Sequence[Which],
+    priority: int | None,
+    *,
+    who: str,
+    comment: str | None = None,
+    dags: Dags = None,
 ) -> list[QueueEntry]:
     """Give waiters another priority, bigger goes first.
 
@@ -53,27 +84,30 @@ def prioritize(
     """
     if priority is not None and priority not in PRIORITIES:
         raise InvalidValueError("priority", priority, "give a whole number of 32 bits; bigger goes first")
-    action = "to-top" if priority is None else "prioritize"
-    pull(name, which, action, lambda s, g, found: set_priority(s, g, found, priority), who, comment)
-    return shown(name, which)
+    order = Order(name, which, "to-top" if priority is None else "prioritize", who, comment, dags)
+    return pull(order, lambda s, g, found: set_priority(s, g, found, priority))
 
 
-def suspend(name: str, which: Sequence[Which], *, who: str, comment: str | None = None) -> list[QueueEntry]:
+def suspend(
+    name: str, which: Sequence[Which], *, who: str, comment: str | None = None, dags: Dags = None
+) -> list[QueueEntry]:
     """Pass waiters over until they are unsuspended; they keep their places.
 
     :raises NothingFoundError, RequestStateError: nothing was changed.
     """
-    pull(name, which, "suspend", lambda _s, _group, found: levers.suspend(found, True), who, comment)
-    return shown(name, which)
+    order = Order(name, which, "suspend", who, comment, dags)
+    return pull(order, lambda _s, _group, found: levers.suspend(found, True))
 
 
-def unsuspend(name: str, which: Sequence[Which], *, who: str, comment: str | None = None) -> list[QueueEntry]:
+def unsuspend(
+    name: str, which: Sequence[Which], *, who: str, comment: str | None = None, dags: Dags = None
+) -> list[QueueEntry]:
     """Let suspended waiters take part again, in their old places.
 
     :raises NothingFoundError, RequestStateError: nothing was changed.
     """
-    pull(name, which, "unsuspend", lambda _s, _group, found: levers.suspend(found, False), who, comment)
-    return shown(name, which)
+    order = Order(name, which, "unsuspend", who, comment, dags)
+    return pull(order, lambda _s, _group, found: levers.suspend(found, False))
 
 
 def set_priority(
@@ -91,49 +125,51 @@ def set_priority(
     levers.prioritize(group.row, requests, priority)
 
 
-def pull(name: str, which: Sequence[Which], action: str, lever: Pull, who: str, comment: str | None) -> None:
-    """Do one action to all requests that are meant, in one transaction."""
-    transact(f"{action} in '{name}'", lambda s: pull_in(s, name, which, action, lever, who, comment))
+def pull(order: Order, lever: Pull) -> list[QueueEntry]:
+    """Do one action to all requests that are meant, in one transaction; return them as they are now."""
+    transact(f"{order.action} in '{order.group}'", lambda s: pull_in(s, order, lever))
+    return shown(order)
 
 
-def pull_in(
-    session: Session,
-    name: str,
-    which: Sequence[Which],
-    action: str,
-    lever: Pull,
-    who: str,
-    comment: str | None,
-) -> None:
+def pull_in(session: Session, order: Order, lever: Pull) -> None:
     """Lock the group, find the waiters, act, and log the action for each."""
-    find_group(session, name)
-    group = lock_group(session, name)
+    find_group(session, order.group)
+    group = lock_group(session, order.group)
     if group.mode is Mode.DISSOLVING:
-        raise DissolvingError(name)
-    found = {r.id: r for part in which for r in waiting_only(session, name, part, action)}
+        raise DissolvingError(order.group)
+    found = {r.id: r for part in order.which for r in waiting_only(session, order, part)}
     waiters = sorted(found.values(), key=lambda r: (r.order_major, r.order_minor, r.id))
     old = {request.id: settings_of(request) for request in waiters}
     lever(session, group, waiters)
     session.flush()
-    levers.take_comment(session, waiters, comment)
+    levers.take_comment(session, waiters, order.comment)
     for request in waiters:
-        log_action(session, request, action, old[request.id], who, comment)
+        log_action(session, request, order, old[request.id])
 
 
-def waiting_only(session: Session, name: str, which: Which, action: str) -> list[SlotRequest]:
+def waiting_only(session: Session, order: Order, which: Which) -> list[SlotRequest]:
     """Return those that wait; refuse when none does, and say what they do instead."""
-    found = levers.find_requests(session, name, which)
+    found = [r for r in levers.find_requests(session, order.group, which) if order.covers(r.dag_id)]
     if not found:
-        raise NothingFoundError(name, str(which))
+        raise NothingFoundError(order.group, str(which))
     waiting = [request for request in found if request.state == RequestState.WAITING.value]
     if not waiting:
-        raise RequestStateError(action, label(found[0]), found[0].state)
+        raise RequestStateError(order.action, label(found[0]), found[0].state)
     return waiting
 
 
 def dags_of(name: str, which: Sequence[Which]) -> set[str]:
-    """Name the DAGs whose requests are meant, so that it can be asked who may."""
-    return read(lambda s: {r.dag_id for part in which for r in levers.find_requests(s, name, part)})
+    """Name the DAGs whose requests are meant, so that it can be asked who may.
+
+    :raises UnknownGroupError, OrdinaryPoolError: that name is no group.
+    """
+    return read(lambda s: dags_in(s, name, which))
+
+
+def dags_in(session: Session, name: str, which: Sequence[Which]) -> set[str]:
+    """Read them."""
+    find_group(session, name)
+    return {r.dag_id for part in which for r in levers.find_requests(session, name, part)}
 
 
 def label(request: SlotRequest) -> str:
@@ -147,18 +183,28 @@ def settings_of(request: SlotRequest) -> dict[str, object]:
     return {"priority": request.priority, "forced": request.forced, "suspended": request.suspended}
 
 
-def log_action(
-    session: Session, request: SlotRequest, action: str, old: dict[str, object], who: str, comment: str | None
-) -> None:
+def log_action(session: Session, request: SlotRequest, order: Order, old: dict[str, object]) -> None:
     """Write the audit entry of one request."""
     task = (request.dag_id, request.run_id, request.task_id, request.map_index, request.try_number)
-    new = settings_of(request)
-    write_audit(session, action, who=who, task=task, group=request.pool, old=old, new=new, comment=comment)
+    write_audit(
+        session,
+        order.action,
+        who=order.who,
+        task=task,
+        group=request.pool,
+        old=old,
+        new=settings_of(request),
+        comment=order.comment,
+    )
 
 
-def shown(name: str, which: Sequence[Which]) -> list[QueueEntry]:
+def shown(order: Order) -> list[QueueEntry]:
     """Return the requests that are meant as the queue shows them."""
-    return [entry for entry in queue_of(name) if any(means(part, entry) for part in which)]
+    return [
+        entry
+        for entry in queue_of(order.group)
+        if order.covers(entry.dag_id) and any(means(part, entry) for part in order.which)
+    ]
 
 
 def means(which: Which, entry: QueueEntry) -> bool:

@@ -53,10 +53,42 @@ def read_changes(session: Session, pool: str, start: datetime, end: datetime) ->
     return [SizeChange(*row) for row in session.execute(query)]
 
 
-def ended_requests(session: Session, pool: str, start: datetime, limit: int) -> list[R]:
-    """Read the requests of a group that have ended since a moment, the last one first."""
-    query = select(R).where(R.pool == pool, R.ended_at >= start).order_by(R.ended_at.desc(), R.id.desc())
-    return list(session.scalars(query.limit(limit)))
+class Ended(NamedTuple):
+    """Which ended requests of a group are asked for.
+
+    :param dags: tasks of these DAGs alone; None for all.
+    """
+
+    pool: str
+    start: datetime
+    task_id: str | None = None
+    run_id: str | None = None
+    state: str | None = None
+    dags: Collection[str] | None = None
+
+    def where(self) -> list[ColumnElement[bool]]:
+        """Translate; by the index (pool, ended_at)."""
+        found = [R.pool == self.pool, R.ended_at >= self.start]
+        for column, value in ((R.task_id, self.task_id), (R.run_id, self.run_id), (R.state, self.state)):
+            if value is not None:
+                found.append(column == value)
+        return found if self.dags is None else [*found, R.dag_id.in_(self.dags)]
+
+
+def ended_requests(session: Session, asked: Ended, limit: int, offset: int = 0) -> list[R]:
+    """Read ended requests, the last one first."""
+    query = select(R).where(*asked.where()).order_by(R.ended_at.desc(), R.id.desc())
+    return list(session.scalars(query.limit(limit).offset(offset)))
+
+
+def count_ended(session: Session, asked: Ended) -> int:
+    """Count them."""
+    return session.scalar(select(func.count()).select_from(R).where(*asked.where())) or 0
+
+
+def dags_of_ended(session: Session, asked: Ended) -> set[str]:
+    """Name their DAGs."""
+    return set(session.scalars(select(R.dag_id).where(*asked.where()).distinct()))
 
 
 class Hold(NamedTuple):
