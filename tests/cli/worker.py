@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+import traceback
 from typing import Any
 
 
@@ -27,6 +28,10 @@ def run(argv: list[str]) -> tuple[int, str, str]:
             args.func(args)
         except SystemExit as exit_:
             code = exit_.code
+        except Exception:
+            # As Python ends a program; a test then shows it.
+            traceback.print_exc()
+            code = 1
     if isinstance(code, str):
         # Python itself prints such a code, and ends with 1.
         err.write(code)
