@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from airflow_slotgroups import __version__
-from airflow_slotgroups.api.auth import same_origin, signed_in
-from airflow_slotgroups.api.routes import explain, groups, health, me, requests, static
+from airflow_slotgroups.api.auth import signed_in
+from airflow_slotgroups.api.gate import Gate
+from airflow_slotgroups.api.routes import explain, groups, health, me, past, requests, static
 from airflow_slotgroups.api.schemas import ErrorOut
 from airflow_slotgroups.domain import errors
 
@@ -28,6 +30,8 @@ STATUS_OF: dict[type[errors.SlotGroupsError], int] = {
 }
 """All others are conflicts with what is (409)."""
 
+REFUSALS = (400, 401, 403, 404, 409, 413, 422, 503)
+
 
 def make_app() -> FastAPI:
     """Put the app together: who asks is known and of our own origin before any route is reached."""
@@ -37,16 +41,18 @@ def make_app() -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(signed_in), Depends(same_origin)],
+        # Relative to where the document is, so right under any path that Airflow is served from.
+        servers=[{"url": "../.."}],
+        dependencies=[Depends(signed_in)],
     )
-    v1 = APIRouter(
-        prefix=PREFIX, responses={code: {"model": ErrorOut} for code in (401, 403, 404, 409, 422, 503)}
-    )
-    for part in (groups.router, requests.router, health.router, explain.router, me.router):
-        v1.include_router(part)
+    app.add_middleware(Gate)
+    v1 = APIRouter(prefix=PREFIX, responses={code: {"model": ErrorOut} for code in REFUSALS})
+    for part in (groups, requests, past, health, explain, me):
+        v1.include_router(part.router)
     app.include_router(v1)
     app.include_router(static.router)
     app.add_exception_handler(errors.SlotGroupsError, answer_error)
+    app.add_exception_handler(RequestValidationError, answer_invalid)
     add_docs(app)
     return app
 
@@ -68,6 +74,14 @@ async def answer_error(_request: Request, error: Any) -> JSONResponse:
     status = next((code for kind, code in STATUS_OF.items() if isinstance(error, kind)), 409)
     body = ErrorOut(detail=error.message, remedy=error.remedy, can_retry=error.can_retry)
     return JSONResponse(body.model_dump(), status_code=status)
+
+
+async def answer_invalid(_request: Request, error: Any) -> JSONResponse:
+    """Answer with where the request is wrong, and not with what stood there: that may be no text at all."""
+    faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+    detail = "; ".join(faults).encode(errors="replace").decode()
+    body = ErrorOut(detail=detail, remedy="see the OpenAPI document")
+    return JSONResponse(body.model_dump(), status_code=422)
 
 
 app = make_app()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from airflow_slotgroups.domain.discretion import MaySee
 from airflow_slotgroups.domain.names import MAX_NAME_LENGTH
 from airflow_slotgroups.domain.order import MAX_AGEING_SECONDS
 from airflow_slotgroups.domain.reasons import Code
@@ -17,12 +19,27 @@ from airflow_slotgroups.services.overview import Overview
 from airflow_slotgroups.services.queue import QueueEntry
 
 INT32 = 2**31
+INT64 = 2**63
+LONGEST_ID = 250
+"""Characters of a DAG's, task's or run's name in Airflow's tables."""
+
+Id = Annotated[str, Field(max_length=LONGEST_ID)]
+MapIndex = Annotated[int, Field(ge=-1, lt=INT32)]
+RequestId = Annotated[int, Field(ge=0, lt=INT64)]
 
 
 class Body(BaseModel):
     """What comes in: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_nul(cls, data: Any) -> Any:
+        """Refuse the one character that no database takes in a text."""
+        if isinstance(data, dict) and any(isinstance(v, str) and "\x00" in v for v in data.values()):
+            raise ValueError("no text has a NUL in it")
+        return data
 
 
 class ProblemOut(BaseModel):
@@ -34,9 +51,10 @@ class ProblemOut(BaseModel):
     remedy: str
 
     @classmethod
-    def of(cls, problem: Problem) -> ProblemOut:
-        """Translate."""
-        return cls(code=problem.code, where=problem.where, text=problem.text, remedy=problem.remedy)
+    def of(cls, problem: Problem, may_see: MaySee) -> ProblemOut:
+        """Translate, with the names that the reader may hear."""
+        text = problem.text_for(may_see)
+        return cls(code=problem.code, where=problem.where, text=text, remedy=problem.remedy)
 
 
 class UseOut(BaseModel):
@@ -90,9 +108,10 @@ class GroupsOut(BaseModel):
     coordinators_alive: int
 
 
-def group_out(view: Overview, visible: bool = True) -> GroupOut:
+def group_out(view: Overview, may_see: MaySee) -> GroupOut:
     """Translate; the next one is named to those alone who may see its DAG."""
     status = view.status
+    visible = view.next_in is None or may_see(view.next_in.waiter.dag_id)
     return GroupOut(
         pool=status.pool,
         slots=status.slots,
@@ -109,7 +128,7 @@ def group_out(view: Overview, visible: bool = True) -> GroupOut:
         oldest_wait_since=view.waiting_since,
         next_in=next_out(view) if visible else None,
         notice=status.notice,
-        problems=[ProblemOut.of(problem) for problem in view.problems],
+        problems=[ProblemOut.of(problem, may_see) for problem in view.problems],
     )
 
 
@@ -165,11 +184,11 @@ class DissolveIn(CommentIn):
 class WhichIn(CommentIn):
     """Which waiting requests are meant: by number, by task, by run, by DAG, or all of them."""
 
-    request_ids: list[int] = Field(default_factory=list, max_length=1000)
-    dag_id: str | None = None
-    task_id: str | None = None
-    run_id: str | None = None
-    map_index: int | None = None
+    request_ids: list[RequestId] = Field(default_factory=list, max_length=1000)
+    dag_id: Id | None = None
+    task_id: Id | None = None
+    run_id: Id | None = None
+    map_index: MapIndex | None = None
     all: bool = False
 
     def which(self) -> list[Which]:
@@ -187,6 +206,13 @@ class PriorityIn(WhichIn):
     """The new priority, bigger goes first; null puts them before all others."""
 
     priority: int | None = Field(None, ge=-INT32, lt=INT32)
+
+
+class EstimateOut(BaseModel):
+    """Between which moments a waiter is likely to start, in seconds from now; never a promise."""
+
+    earliest_seconds: float
+    latest_seconds: float
 
 
 class RequestOut(BaseModel):
@@ -209,6 +235,9 @@ class RequestOut(BaseModel):
     reason: str | None
     notice: str | None
     can_act: bool = Field(description="whether the reader may force, prioritise or suspend it")
+    estimate: EstimateOut | None = Field(
+        None, description="from hold times of recent requests and the slots ahead; null when they are too few"
+    )
 
 
 class RequestsOut(BaseModel):
@@ -224,8 +253,9 @@ class RequestsOut(BaseModel):
 HIDDEN_REASON = "a task of a DAG that you may not see"
 
 
-def request_out(entry: QueueEntry, *, visible: bool, can_act: bool) -> RequestOut:
+def request_out(entry: QueueEntry, *, may_see: MaySee, can_act: bool) -> RequestOut:
     """Translate one request; a row of a DAG that the reader may not see keeps its place and says no names."""
+    visible, estimate = may_see(entry.dag_id), entry.estimate
     return RequestOut(
         position=entry.position,
         state=entry.state,
@@ -241,9 +271,10 @@ def request_out(entry: QueueEntry, *, visible: bool, can_act: bool) -> RequestOu
         since=entry.since,
         seconds=entry.seconds,
         reason_code=entry.reason_code,
-        reason=entry.reason if visible else HIDDEN_REASON,
+        reason=entry.reason_for(may_see) if visible else HIDDEN_REASON,
         notice=entry.notice if visible else None,
         can_act=can_act,
+        estimate=EstimateOut(**vars(estimate)) if estimate is not None else None,
     )
 
 

@@ -114,15 +114,27 @@ def set_priority(
     session: Session, group: StoredGroup, requests: Sequence[SlotRequest], priority: int | None
 ) -> None:
     """Set a priority, or that which brings each before all the others."""
-    if priority is None:
-        first = levers.first_place(session, group.name, [request.id for request in requests])
-        if first is None:
-            return
-        ageing = group.row.ageing_seconds
-        priority = max(priority_before(first, request.arrived_at, ageing) for request in requests)
-        if priority not in PRIORITIES:
-            raise InvalidValueError("priority", priority, "lower that of the first waiter before")
-    levers.prioritize(group.row, requests, priority)
+    if priority is not None:
+        levers.prioritize(group.row, requests, priority)
+        return
+    first = levers.first_place(session, group.name, [request.id for request in requests])
+    if first is not None:
+        bring_before(group, [request for request in requests if not request.forced], first)
+
+
+def bring_before(group: StoredGroup, requests: Sequence[SlotRequest], first: int) -> None:
+    """Bring requests before a place, the last one first, so that each stays before the one behind it.
+
+    :param requests: in their present order.
+    :param first: the first sort key of that place.
+    """
+    for request in reversed(requests):
+        if request.order_major >= first:
+            priority = priority_before(first, request.arrived_at, group.row.ageing_seconds)
+            if priority not in PRIORITIES:
+                raise InvalidValueError("priority", priority, "lower that of the first waiter before")
+            levers.prioritize(group.row, [request], priority)
+        first = request.order_major
 
 
 def pull(order: Order, lever: Pull) -> list[QueueEntry]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Path, status
 
-from airflow_slotgroups.api.auth import User, name_of, require_pool, visible_to
+from airflow_slotgroups.api.auth import User, name_of, readable_pools, require_pool, visible_to
 from airflow_slotgroups.api.schemas import (
     CommentIn,
     DissolveIn,
@@ -30,10 +30,9 @@ Comment = Annotated[CommentIn, Body(default_factory=CommentIn)]
 
 @router.get("/groups", dependencies=[require_pool("GET")])
 def list_groups(user: User) -> GroupsOut:
-    """List all groups."""
-    may_see = visible_to(user)
-    views = overview.overview()
-    shown = [group_out(v, v.next_in is None or may_see(v.next_in.waiter.dag_id)) for v in views]
+    """List all groups; those whose pools the reader may not see are left out."""
+    may_see, may_read = visible_to(user), readable_pools(user)
+    shown = [group_out(view, may_see) for view in overview.overview() if may_read(view.status.pool)]
     return GroupsOut(groups=shown, coordinators_alive=health.coordinators_alive())
 
 
@@ -106,5 +105,4 @@ def in_mode(pool: str, mode: Mode, user: User, body: CommentIn) -> GroupOut:
 
 def one(pool: str, user: User) -> GroupOut:
     """Answer with one group."""
-    view = overview.overview_of_one(pool)
-    return group_out(view, view.next_in is None or visible_to(user)(view.next_in.waiter.dag_id))
+    return group_out(overview.overview_of_one(pool), visible_to(user))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, HTTPException
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from airflow_slotgroups.api.auth import Method, User, check_pool, name_of
+from airflow_slotgroups.api.auth import User, may_pool, name_of
+from airflow_slotgroups.domain.names import MAX_NAME_LENGTH
 
 router = APIRouter(tags=["Me"])
 
@@ -21,20 +24,12 @@ class MeOut(BaseModel):
 
 
 @router.get("/me")
-def me(user: User, pool: str | None = None) -> MeOut:
+def me(user: User, pool: Annotated[str | None, Query(max_length=MAX_NAME_LENGTH)] = None) -> MeOut:
     """Answer for one group, or for groups as such; so that a page offers nothing that would be refused."""
-
-    def may(method: Method) -> bool:
-        try:
-            check_pool(user, method, pool)
-        except HTTPException:
-            return False
-        return True
-
     return MeOut(
         name=name_of(user),
-        can_read=may("GET"),
-        can_create=may("POST"),
-        can_change=may("PUT"),
-        can_delete=may("DELETE"),
+        can_read=may_pool(user, "GET", pool),
+        can_create=may_pool(user, "POST", pool),
+        can_change=may_pool(user, "PUT", pool),
+        can_delete=may_pool(user, "DELETE", pool),
     )
