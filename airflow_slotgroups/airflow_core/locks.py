@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow.models.taskinstance import TaskInstance
-from airflow.utils.sqlalchemy import with_row_locks
+from airflow.utils.sqlalchemy import USE_ROW_LEVEL_LOCKING, with_row_locks
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
@@ -22,9 +22,9 @@ LOCKED_WORDS = ("database is locked", "database table is locked")
 
 
 def has_row_locks(session: Session) -> bool:
-    """Tell whether Airflow itself locks rows on this database: not on SQLite, not on MariaDB."""
+    """Tell whether Airflow itself locks rows: not on SQLite, not on MariaDB, and not if it is told not to."""
     dialect = session.get_bind().dialect
-    if dialect.name == "sqlite":
+    if dialect.name == "sqlite" or not USE_ROW_LEVEL_LOCKING:
         return False
     return dialect.name != "mysql" or bool(getattr(dialect, "supports_for_update_of", False))
 

@@ -19,7 +19,8 @@ from airflow_slotgroups.domain.errors import SlotGroupsError
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
+LONGEST_PAUSE = 10.0
+"""Seconds, less than after which a silent coordinator counts as dead."""
 
 
 class Loop:
@@ -69,9 +70,11 @@ class Loop:
 
         :return: seconds to pause.
         """
+        started = time.monotonic()
         try:
             pause = self.work()
         except Exception as error:
+            self.report_failure(time.monotonic() - started, error)
             return self.back_off(error)
         if self.failures:
             log.info("Slot groups are served again after %d failed cycles", self.failures)
@@ -91,6 +94,13 @@ class Loop:
         self.purge.run_if_due()
         # A cycle pauses at least as long as it takes, so that it never has more than half of the database.
         return max(self.busy if result.busy else self.idle, took)
+
+    def report_failure(self, took: float, error: Exception) -> None:
+        """Let `check` say what is wrong, and not that nobody is alive; if the database answers at all."""
+        try:
+            self.heartbeat.cycle_ended(took, first_line(error))
+        except Exception as second:
+            log.debug("The failure could not be reported: %s", first_line(second))
 
     def back_off(self, error: Exception) -> float:
         """Log a failed cycle, once in full and then in short, and tell how long to wait before the next."""

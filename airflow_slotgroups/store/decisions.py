@@ -15,7 +15,7 @@ from airflow_slotgroups.airflow_core.events import succeed
 from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
 from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
-from airflow_slotgroups.domain.planner import Plan, Tally, plan, why_not_startable
+from airflow_slotgroups.domain.planner import Plan, Tally, free_slots, plan, why_not_startable
 from airflow_slotgroups.domain.snapshot import Group, Snapshot
 from airflow_slotgroups.domain.states import Admission, Kind
 from airflow_slotgroups.models import SlotRequest as R
@@ -27,7 +27,9 @@ from airflow_slotgroups.store.sections import waits_for_slots
 from airflow_slotgroups.store.use import read_use
 
 BATCH = 200
-"""Waiters read at a time; with none left out in between, one batch serves a group of up to that many slots."""
+"""Waiters read at a time."""
+SPARE = 20
+"""Waiters read at first beside one for each free slot."""
 
 
 AFTER_FAILURE = timedelta(seconds=30)
@@ -54,11 +56,18 @@ def decide(session: Session, group: StoredGroup, now: datetime) -> Decision:
     result: Plan | None = None
     while True:
         after = tasks[-1].place if tasks else None
-        batch = candidates(session, planned, now, BATCH, result, after)
+        size = first_batch(planned, used) if result is None else BATCH
+        batch = candidates(session, planned, now, size, result, after)
         tasks += batch
         result = plan(Snapshot(planned, used, tuple(task.waiter for task in tasks), now))
-        if len(batch) < BATCH or not result.has_room_behind(planned):
+        if len(batch) < size or not result.has_room_behind(planned):
             return Decision(result, {task.waiter.id: task for task in tasks})
+
+
+def first_batch(group: Group, used: int) -> int:
+    """How many waiters to read at first: one for each free slot, and a few that may be passed over."""
+    free = free_slots(group, used)
+    return BATCH if free is None else min(BATCH, free + SPARE)
 
 
 def let_in(session: Session, group: StoredGroup, decision: Decision, now: datetime) -> list[QueuedTask]:

@@ -21,6 +21,7 @@ from airflow_slotgroups.coordinator.cycle import CycleResult
 from airflow_slotgroups.coordinator.loop import LONGEST_PAUSE, Loop, first_line
 from airflow_slotgroups.coordinator.sweep import INTERVAL, Heartbeat, Sweep
 from airflow_slotgroups.domain.errors import TablesMissingError
+from airflow_slotgroups.store.coordinators import DEAD_AFTER
 
 BUSY, IDLE = 0.1, 0.5
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
@@ -121,8 +122,25 @@ def test_the_pause_grows_with_every_failure_up_to_a_bound(loop: Any) -> None:
     fail(loop, RuntimeError("x"))
     pauses = [loop.one_round() for _ in range(20)]
 
-    assert pauses[:7] == [0.5, 1, 2, 4, 8, 16, LONGEST_PAUSE]
-    assert set(pauses[7:]) == {LONGEST_PAUSE}
+    assert pauses[:6] == [0.5, 1, 2, 4, 8, LONGEST_PAUSE]
+    assert set(pauses[6:]) == {LONGEST_PAUSE}
+    assert timedelta(seconds=LONGEST_PAUSE) < DEAD_AFTER
+
+
+def test_a_failed_cycle_is_reported_so_that_check_names_it(loop: Any) -> None:
+    fail(loop, RuntimeError("the disk is full"))
+    loop.one_round()
+
+    seconds, error = loop.heartbeat.cycle_ended.call_args.args
+    assert seconds >= 0
+    assert error == "RuntimeError: the disk is full"
+
+
+def test_a_failure_that_can_not_be_reported_changes_no_pause(loop: Any) -> None:
+    fail(loop, RuntimeError("x"))
+    loop.heartbeat.cycle_ended.side_effect = RuntimeError("the database is gone")
+
+    assert loop.one_round() == 0.5
 
 
 def test_the_pause_is_short_again_after_a_cycle_that_went_well(loop: Any) -> None:
