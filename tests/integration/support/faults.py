@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
+Action = Callable[[sa.Connection], object]
+
 
 class CoordinatorDied(BaseException):
     """As by kill -9: no handler of the product may see it."""
@@ -20,7 +22,7 @@ class Statements:
     :param action: what happens then; its own statements are not counted.
     """
 
-    def __init__(self, at: int = 0, action: Callable[[sa.Connection], object] = lambda _c: None) -> None:
+    def __init__(self, at: int = 0, action: Action = lambda _c: None) -> None:
         self.at = at
         self.action = action
         self.seen: list[str] = []
@@ -51,9 +53,7 @@ class Statements:
 
 
 @contextlib.contextmanager
-def watched(
-    engine: Engine, at: int = 0, action: Callable[[sa.Connection], object] = lambda _c: None
-) -> Iterator[Statements]:
+def watched(engine: Engine, at: int = 0, action: Action = lambda _c: None) -> Iterator[Statements]:
     """Watch the statements that a piece of work sends through `engine`."""
     statements = Statements(at, action)
     listeners = (
