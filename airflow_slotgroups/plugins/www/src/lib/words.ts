@@ -1,0 +1,100 @@
+/** Sentences that say what is, and what an action will do. */
+import type { Group, SlotRequest } from "../api/client";
+
+export const UNLIMITED = -1;
+
+export const count = (number: number, one: string, many = `${one}s`): string =>
+  `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+
+export const limitless = (group: Pick<Group, "mode" | "slots">): boolean =>
+  group.slots === UNLIMITED || group.mode === "bypass";
+
+/** "5 of 4", or "5, no limit". */
+export const useOf = (used: number, slots: number): string =>
+  slots === UNLIMITED ? `${used}, no limit` : `${used} of ${slots}`;
+
+export const taskName = (request: Pick<SlotRequest, "dag_id" | "map_index" | "task_id">): string => {
+  if (request.dag_id === null) return "a task of a DAG that you may not see";
+  const mapped = request.map_index !== null && request.map_index >= 0 ? ` [${request.map_index}]` : "";
+  return `${request.dag_id} › ${request.task_id ?? ""}${mapped}`;
+};
+
+const namesOf = (requests: SlotRequest[]): string =>
+  requests.length === 1 && requests[0] ? taskName(requests[0]) : count(requests.length, "request");
+
+/** Reasons that a forced start does not pass. */
+const STAYS = new Set([
+  "dag_paused",
+  "max_active_tasks",
+  "max_active_tis_per_dag",
+  "max_active_tis_per_dagrun",
+  "not_waiting",
+  "pool_missing",
+  "run_not_running",
+  "wrong_team",
+]);
+
+export const forceWords = (group: Group, requests: SlotRequest[]): string[] => {
+  const slots = requests.reduce((sum, request) => sum + request.slots, 0);
+  const used = group.use.total + slots;
+  const over = group.slots === UNLIMITED ? 0 : Math.max(0, used - group.slots);
+  const held = requests.filter((request) => STAYS.has(request.reason_code));
+  const lines = [
+    `${namesOf(requests)} ${requests.length === 1 ? "is" : "are"} let in at once, past the queue: use will be ${useOf(used, group.slots)}.`,
+  ];
+  if (over > 0 && group.mode !== "bypass") {
+    lines.push(`That is an overdraft of ${count(over, "slot")}, paid back before anybody else is let in.`);
+  }
+  for (const request of held.slice(0, 3)) {
+    lines.push(`What a forced start does not pass still holds ${taskName(request)}: ${request.reason ?? ""}.`);
+  }
+  return lines;
+};
+
+export const topWords = (requests: SlotRequest[]): string[] => [
+  `${namesOf(requests)} ${requests.length === 1 ? "goes" : "go"} before all others, with a priority above theirs.`,
+];
+
+export const suspendWords = (requests: SlotRequest[]): string[] => [
+  `${namesOf(requests)} ${requests.length === 1 ? "is passed over until it is unsuspended, and keeps its place" : "are passed over until they are unsuspended, and keep their places"}.`,
+];
+
+export const unsuspendWords = (requests: SlotRequest[]): string[] => [
+  `${namesOf(requests)} ${requests.length === 1 ? "takes part again, in its old place" : "take part again, in their old places"}.`,
+];
+
+export const pauseWords = (group: Group): string[] => [
+  `Nobody is let in any more. ${count(group.holding, "holder finishes", "holders finish")}, ${count(group.waiting, "waiter keeps its place", "waiters keep their places")}.`,
+];
+
+export const resumeWords = (group: Group): string[] => {
+  const room = group.slots === UNLIMITED ? null : Math.max(0, group.slots - group.use.total);
+  const over = group.slots === UNLIMITED ? 0 : Math.max(0, group.use.total - group.slots);
+  if (over > 0) {
+    return [`The size counts again: use is ${useOf(group.use.total, group.slots)}, the overdraft is paid back before anybody is let in.`];
+  }
+  return [
+    `Waiters are let in again: ${group.waiting} wait, ${room === null ? "there is no limit" : `${count(room, "slot is", "slots are")} free`}.`,
+  ];
+};
+
+export const bypassWords = (group: Group): string[] => {
+  // Each waiter takes one slot at least.
+  const used = group.use.total + group.waiting;
+  return [
+    `The limit is lifted: everybody is let in, ${count(group.waiting, "waiter")} now. Use will be ${useOf(used, group.slots)}${group.waiting > 0 ? ", or more where tasks take several slots" : ""}.`,
+    "The size counts again after Resume.",
+  ];
+};
+
+export const sizeWords = (group: Group, slots: number): string[] => {
+  if (slots === UNLIMITED) return ["There will be no limit."];
+  const over = group.use.total - slots;
+  return over > 0
+    ? [`Use will be ${useOf(group.use.total, slots)}: an overdraft of ${count(over, "slot")}, paid back before anybody is let in. Nobody is stopped.`]
+    : [];
+};
+
+export const dissolveWords = (group: Group): string[] => [
+  `${group.pool} becomes an ordinary pool again, with ${group.slots === UNLIMITED ? "no limit" : count(group.slots, "slot")}. ${count(group.waiting, "waiter then waits", "waiters then wait")} in Airflow's own order, ${count(group.holding, "holder goes", "holders go")} on.`,
+];
