@@ -18,11 +18,11 @@ class CoordinatorDied(BaseException):
 class Statements:
     """Counts statements and commits of one piece of work, and runs an action in front of the chosen one.
 
-    :param at: the number of the statement, from 1; 0 for never.
+    :param at: the number of the statement, from 1; 0 for never; or words of it, for the first that has them.
     :param action: what happens then; its own statements are not counted.
     """
 
-    def __init__(self, at: int = 0, action: Action = lambda _c: None) -> None:
+    def __init__(self, at: int | str = 0, action: Action = lambda _c: None) -> None:
         self.at = at
         self.action = action
         self.seen: list[str] = []
@@ -44,7 +44,7 @@ class Statements:
         if self.inside:
             return
         self.seen.append(what)
-        if len(self.seen) == self.at:
+        if not self.happened and (self.at in what if isinstance(self.at, str) else len(self.seen) == self.at):
             self.happened = self.inside = True
             try:
                 self.action(connection)
@@ -53,7 +53,7 @@ class Statements:
 
 
 @contextlib.contextmanager
-def watched(engine: Engine, at: int = 0, action: Action = lambda _c: None) -> Iterator[Statements]:
+def watched(engine: Engine, at: int | str = 0, action: Action = lambda _c: None) -> Iterator[Statements]:
     """Watch the statements that a piece of work sends through `engine`."""
     statements = Statements(at, action)
     listeners = (
