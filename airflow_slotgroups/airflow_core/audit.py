@@ -26,7 +26,10 @@ ACTIONS = (
     "suspend",
     "unsuspend",
 )
-"""All that is logged."""
+"""What people do."""
+
+MAX_WAIT = "max_wait"
+"""What happens by itself: a task fails since it has waited as long as it allows."""
 
 TaskId = tuple[str, str, str, int, int]
 """dag_id, run_id, task_id, map_index, try_number."""
@@ -35,13 +38,13 @@ TaskId = tuple[str, str, str, int, int]
 def write_audit(
     session: Session, action: str, *, who: str, task: TaskId | None = None, **details: Any
 ) -> None:
-    """Log a manual action in the caller's transaction, so that it stands if and only if the action does.
+    """Log an action in the caller's transaction, so that it stands if and only if the action does.
 
     :param action: the verb, as in the CLI; the event is `slotgroups.<action>`.
     :param task: the task instance that it was done to; the entry then stands in its audit log.
     :param details: group, old and new values, comment; written as JSON.
     """
-    assert action in ACTIONS, action
+    assert action in (*ACTIONS, MAX_WAIT), action
     names = ("dag_id", "run_id", "task_id", "map_index", "try_number")
     where: dict[str, Any] = dict(zip(names, task, strict=True)) if task else {}
     entry = Log(

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import and_, or_, select, update
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.audit import write_audit
+from airflow_slotgroups.airflow_core.audit import MAX_WAIT, write_audit
 from airflow_slotgroups.airflow_core.events import fail
 from airflow_slotgroups.airflow_core.tables import DEFERRED, SCHEDULED, TI
 from airflow_slotgroups.domain.states import EndReason
@@ -75,7 +75,7 @@ def log_expiry(session: Session, request: Expired, now: datetime) -> None:
     waited = round((now - request.enqueued_at).total_seconds(), 1)
     write_audit(
         session,
-        "max_wait",
+        MAX_WAIT,
         who="slotgroups",
         task=(request.dag_id, request.run_id, request.task_id, request.map_index, request.try_number),
         group=request.pool,
