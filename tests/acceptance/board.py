@@ -23,9 +23,7 @@ class Board:
     def __init__(self, world: World, bodies: Sequence[Body]) -> None:
         self._world = world
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="scenario")
-        self._outcomes: dict[Body, Future[None]] = {
-            body: self._pool.submit(body, world) for body in bodies
-        }
+        self._outcomes: dict[Body, Future[None]] = {body: self._pool.submit(body, world) for body in bodies}
 
     def judge(self, body: Body) -> None:
         """Wait for the end of a scenario, and raise what it raised."""

@@ -8,8 +8,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
-from devtools.deployment import Deployment
 from sqlalchemy import text
+
+from devtools.deployment import Deployment
 
 from .board import BODY, Board, Body
 from .databases import new_database
@@ -35,7 +36,9 @@ def board(
     request: pytest.FixtureRequest, database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Board]:
     """The shared Airflow with all selected scenarios under way."""
-    bodies = {getattr(item.function, BODY, None) for item in request.session.items if hasattr(item, "function")}
+    bodies = {
+        getattr(item.function, BODY, None) for item in request.session.items if hasattr(item, "function")
+    }
     home = tmp_path_factory.mktemp(f"shared_{database}")
     config = {"AIRFLOW__CORE__PARALLELISM": "36"}
     with new_database(database, home) as url, new_airflow(home, url, config, SHARED_DAGS) as airflow:
@@ -53,9 +56,7 @@ def length(body: Body) -> tuple[bool, str]:
 
 
 @contextmanager
-def new_airflow(
-    home: Path, url: str, config: dict[str, str], dags: Iterable[str]
-) -> Iterator[Deployment]:
+def new_airflow(home: Path, url: str, config: dict[str, str], dags: Iterable[str]) -> Iterator[Deployment]:
     """An Airflow with its tables, not started yet."""
     # Files that leave the word airflow to `acceptance_parts` are DAG files all the same.
     settings = {"AIRFLOW__CORE__DAG_DISCOVERY_SAFE_MODE": "False", **config}
@@ -117,7 +118,13 @@ def unmigrated(database: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def drop_our_tables(airflow: Deployment) -> None:
     """Leave the database as it is before the package is installed."""
-    ours = ("slot_request", "slot_group", "slot_group_change", "slot_coordinator", "alembic_version_slotgroups")
+    ours = (
+        "slot_request",
+        "slot_group",
+        "slot_group_change",
+        "slot_coordinator",
+        "alembic_version_slotgroups",
+    )
     with airflow.engine().connect() as connection:
         for table in ours:
             connection.execute(text(f"DROP TABLE {table}"))

@@ -35,14 +35,16 @@ def test_s70_adopted_and_dissolved_twice_with_tasks_in_every_state(world: World)
         assert not [row for row in world.requests("s70") if row["live"]], "a request outlived its group"
     world.adopt("s70")
     world.wait(
-        lambda: [row for row in world.waiters("s70") if (row["task_id"], row["try_number"]) == ("fail_first", 2)],
+        lambda: [
+            row for row in world.waiters("s70") if (row["task_id"], row["try_number"]) == ("fail_first", 2)
+        ],
         "the retry to queue",
     )
     assert world.dissolve("s70")
     world.open("s70")
     world.finish("s70")
     assert {task_name(row): row["try_number"] for row in world.tasks("s70")} == {
-        **{name: 1 for name in ("deferring", "hold0", "hold1")},
+        **dict.fromkeys(("deferring", "hold0", "hold1"), 1),
         **{f"hold_each[{number}]": 1 for number in range(6)},
         "fail_first": 2,
     }
@@ -106,7 +108,7 @@ def test_s72_edits_of_the_pool_by_hand_are_resizes(world: World) -> None:
     world.set_group("s72", 2)
     world.run("s72")
     world.wait_group("s72", used=2, waiting=7)
-    world.rest("PATCH", "pools/s72?update_mask=slots", {"pool": "s72", "slots": 3})
+    world.set_pool("s72", 3)
     judge_resize(world, slots=3, most=2 + 3)
     world.cli("pools", "set", "s72", "4", "by hand")
     judge_resize(world, slots=4, most=5 + 4)
@@ -116,8 +118,9 @@ def test_s72_edits_of_the_pool_by_hand_are_resizes(world: World) -> None:
     judge_resize(world, slots=1, most=9)
     before = len(world.grants("s72"))
     world.watch(lambda: no_grants(world, before))
-    world.rest("PATCH", "pools/s72.running?update_mask=slots", {"pool": "s72.running", "slots": 50})
-    world.wait(lambda: pools(world, "s72")["s72.running"][0] == 1, "the running pool's size to be written back")
+    kept = pools(world, "s72")["s72.running"]
+    world.set_pool("s72.running", 50)
+    world.wait(lambda: pools(world, "s72")["s72.running"] == kept, f"the running pool to be {kept} again")
     group = only(json.loads(world.cli("slotgroups", "get", "s72", "-o", "json")))
     assert "'s72.running' was set to 50 slots by hand" in group["notice"], f"not shown: {group}"
     assert "undone" in group["notice"], f"not shown: {group}"

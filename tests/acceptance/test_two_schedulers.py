@@ -66,7 +66,10 @@ def test_s25_ten_kills(two_schedulers: World) -> None:
     for row in world.requests("s25"):
         assert row["state"] in ("released", "cancelled"), f"a request outlived its task: {row}"
     for before, after in successive_requests(world):
-        assert moment(before["ended_at"]) <= moment(after["granted_at"] or after["arrived_at"]), (before, after)
+        assert moment(before["ended_at"]) <= moment(after["granted_at"] or after["arrived_at"]), (
+            before,
+            after,
+        )
 
 
 def count_grants(world: World) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+
 from devtools.processes import ManagedProcess
 
 from .world import World, names, only
@@ -25,7 +26,7 @@ def test_s60_no_coordinator_alive(external: World) -> None:
     world.set_group("s60_edited", 1)
     world.run("s60")
     world.wait(lambda: set(world.states("s60").values()) == {"scheduled"}, "three scheduled tasks")
-    world.rest("PATCH", "pools/s60_edited?update_mask=slots", {"pool": "s60_edited", "slots": 2})
+    world.set_pool("s60_edited", 2)
     said = world.airflow.cli("slotgroups", "check", check=False)
     assert said.returncode == 1, f"check ended with {said.returncode}: {said.stdout}"
     in_one_line = " ".join(said.stdout.split())
@@ -78,7 +79,9 @@ def test_s61_tables_missing(unmigrated: World) -> None:
     """S61: started without `airflow db migrate`: one clear line, nothing crashes, and it serves once migrated."""
     world = unmigrated
     log = world.airflow.home / "logs-proc" / "scheduler-0.log"
-    said = world.wait(lambda: [line for line in log.read_text().splitlines() if "not served" in line], "a clear line")
+    said = world.wait(
+        lambda: [line for line in log.read_text().splitlines() if "not served" in line], "a clear line"
+    )
     assert "airflow db migrate" in said[0], f"the line names no remedy: {said[0]!r}"
     assert "Traceback" not in log.read_text(), "a traceback where one line was wanted"
     world.run("s61_plain")
@@ -115,7 +118,9 @@ def test_s77_orphan_reset_of_a_queued_task(external: World) -> None:
             world.airflow.schedulers[0].kill_group()
         finally:
             os.kill(api_server, signal.SIGCONT)
-        assert world.group(name)["used"] == 1, "the slot was freed before anybody knew what became of the task"
+        assert world.group(name)["used"] == 1, (
+            "the slot was freed before anybody knew what became of the task"
+        )
         world.airflow.restart_scheduler(0)
         world.finish(name)
         world.assert_idle(name)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import psutil
+
 from devtools.demo_summary import Execution, Grant, cycles, inversions, most_used
 from devtools.deployment import RUN_ENDED, Deployment
 
@@ -37,8 +38,9 @@ class World:
         self._remote = Remote(deployment)
 
     def close(self) -> None:
-        """Make scenarios stop waiting, and end the helper process."""
+        """Make scenarios stop waiting, let tasks at gates end, and end the helper process."""
         self.ended.set()
+        self.open("everything")
         self._remote.close()
 
     # Waiting
@@ -113,6 +115,11 @@ class World:
         return self.wait(matches, f"group {name} with {wanted}")
 
     # Runs
+
+    def set_pool(self, name: str, slots: int) -> None:
+        """Set the slots of a pool, as a person does in Admin → Pools."""
+        body = {"pool": name, "slots": slots, "include_deferred": False, "description": ""}
+        self.rest("PATCH", f"pools/{quote(name)}?update_mask=slots", body)
 
     def run(self, *dag_ids: str, run_id: str = RUN) -> None:
         """Trigger DAGs."""
@@ -193,17 +200,18 @@ class World:
     def executions(self, pool: str, dag_id: str | None = None) -> list[Execution]:
         """Every try that ran in a pool or its running pool, from first start to last end."""
         rows = self.rows(EXECUTIONS, pool=pool, running=f"{pool}.running")
-        return [
+        found = [
             Execution(pool, row["pool_slots"], moment(row["start_date"]), moment(row["end_date"]))
             for row in rows
             if dag_id in (None, row["dag_id"])
         ]
+        return sorted(found, key=lambda one: one.start)
 
     # Judgements
 
-    def assert_never_over(self, pool: str, slots: int) -> None:
-        """No more than so many slots ever ran at once, by Airflow's own times."""
-        peak = most_used(self.executions(pool))
+    def assert_never_over(self, pool: str, slots: int, dag_id: str | None = None) -> None:
+        """No more than so many slots ever ran at once, by Airflow's own times, of one DAG or of all."""
+        peak = most_used(self.executions(pool, dag_id))
         assert peak <= slots, f"{peak} slots of {pool} ran at once, {slots} is its size"
 
     def assert_in_order(self, pool: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from acceptance_parts import WaitDeferred, fail_first, hold, hold_each, nap_each, queue_dag
+from acceptance_parts import WaitDeferred, fail_first, hold, hold_each, hold_run, nap_each, queue_dag
 
 with queue_dag("s36_outside", "s36.running"):
-    hold("s36")
+    hold_run("s36")
 
 with queue_dag("s36_queue", "s36"):
     hold("s36")

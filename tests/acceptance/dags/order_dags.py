@@ -29,4 +29,3 @@ with queue_dag("s07_others", "s07"):
     hold.override(task_id="first", priority_weight=2)("s07_b")
     for number in range(2):
         nap.override(task_id=f"n{number}", priority_weight=1)(0.2)
-
