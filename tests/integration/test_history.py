@@ -17,7 +17,7 @@ from tests.integration.support.dags import write_dags
 from tests.integration.support.databases import Database
 from tests.integration.support.history import History, history_dags
 
-EXAMPLES = {"sqlite": 60, "postgresql": 20}
+EXAMPLES = {"sqlite": 60, "postgresql": 14}
 STEPS = 50
 
 

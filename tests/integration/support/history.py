@@ -17,8 +17,10 @@ from airflow_slotgroups.airflow_core.locks import is_locked
 from airflow_slotgroups.coordinator.cycle import Cycle
 from airflow_slotgroups.domain.errors import SlotGroupsError
 from airflow_slotgroups.domain.states import Strategy
+from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotRequest
 from airflow_slotgroups.services import groups as services
+from airflow_slotgroups.services import requests
 from airflow_slotgroups.services.groups import GroupChange
 from tests.integration.support.clock import FakeClock
 from tests.integration.support.dags import make_dag, pin_runs
@@ -26,6 +28,7 @@ from tests.integration.support.databases import Database
 from tests.integration.support.faults import CoordinatorDied, die, watched
 from tests.integration.support.rules import (
     BETWEEN,
+    UNLIMITED,
     Facts,
     at_any_moment,
     cycle_kept_the_rules,
@@ -250,7 +253,9 @@ class Moves:
             )
 
     def drop_pool(self, pick: int) -> None:
-        self.world.drop_pool(("P", "P.running")[pick % 2])
+        name = ("P", "P.running", UNLIMITED)[pick % 3]
+        note(f"  {name} is deleted")
+        self.world.drop_pool(name)
 
     def resize(self, pick: int) -> None:
         note(f"  P gets {SIZES[pick % 6]} slots")
@@ -280,6 +285,14 @@ class Moves:
         with self.world.database.session() as session:
             session.execute(sa.update(SlotRequest).where(is_it).values(suspended=chosen is not None))
 
+    def force(self, pick: int) -> None:
+        """Start a waiter by force."""
+        waiting = look(self.world.database, self.clock.now).live("waiting", "P")
+        if waiting:
+            chosen = waiting[pick % len(waiting)]
+            note(f"  {key_of(chosen)} is forced")
+            requests.force_start("P", [Which(request_id=chosen.id)], who=WHO)
+
     def adopt(self, _pick: int) -> None:
         services.adopt("P", GroupChange(), who=WHO)
 
@@ -305,7 +318,7 @@ AROUND = sorted(
 )
 """The names of all moves."""
 MEANWHILE = st.sampled_from(AROUND)
-SERVICES = ("adopt", "dissolve", "resize", "change")
+SERVICES = ("adopt", "dissolve", "resize", "change", "force")
 
 
 class History(RuleBasedStateMachine):

@@ -23,6 +23,8 @@ EXECUTING = {"queued", "running", "restarting"}
 HELD = EXECUTING | {"scheduled", "deferred", "awaiting_input"}
 BETWEEN = {None, "up_for_retry", "up_for_reschedule"}
 LIVE = {"waiting", "granted"}
+UNLIMITED = "slotgroups.unlimited"
+FIRST = -(2**70)
 
 
 @dataclass
@@ -155,6 +157,7 @@ def when_settled(facts: Facts) -> Iterator[str]:
     yield from pools_are_right(facts)
     yield from nothing_of_dissolved_groups(facts)
     yield from no_idle_slots(facts)
+    yield from idle_grants_can_start(facts)
 
 
 def holders_hold_rightly(facts: Facts) -> Iterator[str]:
@@ -166,7 +169,7 @@ def holders_hold_rightly(facts: Facts) -> Iterator[str]:
             yield f"{name}: its try is gone"
         elif ti.state not in HELD:
             yield f"{name}: holds slots in state {ti.state}"
-        elif ti.pool != request.pool + ".running" and ti.state == "scheduled":
+        elif ti.state == "scheduled" and ti.pool not in (request.pool + ".running", UNLIMITED):
             yield f"{name}: is let in and stands in pool '{ti.pool}'"
 
 
@@ -189,6 +192,9 @@ def nobody_inside_unknown(facts: Facts) -> Iterator[str]:
             # Parked for a person: neither Airflow's pool nor rule 1 counts it.
             if ti.state in BETWEEN | {"scheduled"}:
                 yield f"{key_of(ti)} is {ti.state} in '{ti.pool}' without a grant"
+    for ti in facts.tis.values():
+        if ti.pool == UNLIMITED and ti.state in BETWEEN | {"scheduled"} and not facts.has_grant(ti):
+            yield f"{key_of(ti)} is {ti.state} in '{ti.pool}' without a grant"
 
 
 def everybody_is_enqueued(facts: Facts) -> Iterator[str]:
@@ -216,12 +222,15 @@ def pools_are_right(facts: Facts) -> Iterator[str]:
 
 
 def size_inside(facts: Facts, name: str) -> int:
-    """Rule 3; there are no sections and no forced starts yet."""
+    """Rule 3, of a world without sections."""
     group = facts.groups[name]
     if group.slots == -1 or group.mode == "bypass":
         return -1
     outside = sum(t.pool_slots for t in facts.tis.values() if t.pool == name and t.state in EXECUTING)
-    return max(0, int(group.slots) - outside)
+    by_force = [
+        r for r in facts.live("granted", name) if facts.same_try(r) and facts.ti_of(r).pool == UNLIMITED
+    ]
+    return max(0, int(group.slots) - outside - sum(r.slots for r in by_force))
 
 
 def nothing_of_dissolved_groups(facts: Facts) -> Iterator[str]:
@@ -247,6 +256,29 @@ def no_idle_slots(facts: Facts) -> Iterator[str]:
             yield f"{key_of(first)} could be let in by '{name}', of which {facts.use(name)} are in use"
 
 
+def idle_grants_can_start(facts: Facts) -> Iterator[str]:
+    """Rule 6: a grant that never came to anything is taken back when its task can not start."""
+    for request in facts.live("granted"):
+        ti, group = facts.ti_of(request), facts.groups.get(request.pool)
+        if group is None or group.mode == "dissolving" or not facts.same_try(request):
+            continue
+        unused = ti.state == "scheduled" and not ti.next_method and ti.queued_dttm == request.ti_queued_at
+        if not unused or request.was_queued:
+            continue
+        # As if it still waited, in a group without a limit: its own grant is not counted.
+        waits = SimpleNamespace(**{**vars(request), "state": "waiting", "not_before": None})
+        others = [waits if r is request else r for r in facts.requests]
+        home = SimpleNamespace(**{**vars(ti), "pool": request.pool})
+        wide = SimpleNamespace(**{**vars(group), "slots": -1})
+        changed = {
+            "requests": others,
+            "tis": {**facts.tis, key_of(ti): home},
+            "groups": {**facts.groups, request.pool: wide},
+        }
+        if not eligible(Facts(**{**vars(facts), **changed}), waits):
+            yield f"{key_of(request)} holds slots that it can not use"
+
+
 def first_to_let_in(facts: Facts, name: str) -> Any:
     """The waiter that a decision made now would let in first; None when there is none."""
     group = facts.groups[name]
@@ -256,6 +288,8 @@ def first_to_let_in(facts: Facts, name: str) -> Any:
     for request in in_order(facts, name):
         if not eligible(facts, request):
             continue
+        if request.forced:
+            return request
         if free is None or request.slots <= free:
             if head is None or (group.strategy == "backfill" and head.passes < group.max_passes):
                 return request
@@ -270,6 +304,8 @@ def in_order(facts: Facts, name: str) -> list[Any]:
 
     def place(request: Any) -> tuple[float, ...]:
         arrived = int(request.arrived_at.timestamp() * 1000 + 0.5)
+        if request.forced:
+            return FIRST, arrived, request.id
         first = arrived - request.priority * ageing * 1000 if ageing else -request.priority
         return first, arrived, request.id
 
@@ -283,7 +319,7 @@ def eligible(facts: Facts, request: Any) -> bool:
     return bool(
         not request.suspended
         and (request.not_before is None or request.not_before <= facts.now)
-        and (group.slots == -1 or group.mode == "bypass" or request.slots <= group.slots)
+        and (request.forced or group.slots == -1 or group.mode == "bypass" or request.slots <= group.slots)
         and dag is not None
         and not dag.is_paused
         and run is not None
