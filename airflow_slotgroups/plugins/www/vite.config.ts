@@ -9,7 +9,7 @@ const HOST = {
   "react/jsx-runtime": "ReactJSXRuntime",
 };
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   build: {
     chunkSizeWarningLimit: 150,
     emptyOutDir: true,
@@ -25,11 +25,11 @@ export default defineConfig({
     },
     target: "es2022",
   },
-  define: { "process.env.NODE_ENV": JSON.stringify("production") },
+  ...(mode === "production" ? { define: { "process.env.NODE_ENV": JSON.stringify("production") } } : {}),
   esbuild: { jsx: "automatic", jsxDev: false },
   test: {
     environment: "jsdom",
     include: ["test/**/*.test.{ts,tsx}"],
     setupFiles: ["test/setup.ts"],
   },
-});
+}));

@@ -13,6 +13,12 @@ export type Health = Schemas["HealthOut"];
 export type Me = Schemas["MeOut"];
 export type Explanation = Schemas["ExplanationOut"];
 export type Changed = Schemas["ChangedOut"];
+export type Audit = Schemas["AuditPageOut"];
+export type Bucket = Schemas["BucketOut"];
+export type Coordinator = Schemas["CoordinatorOut"];
+export type Ended = Schemas["EndedOut"];
+export type EndedPage = Schemas["EndedPageOut"];
+export type WhereUsed = Schemas["WhereUsedOut"];
 
 export const GROUP_PERMISSIONS_NONE: Me = {
   can_change: false,
@@ -95,17 +101,23 @@ export const api = {
     send<Changed>(address(named(verb, pool)), "POST", { comment, request_ids }),
   adopt: (pool: string, settings: GroupSettings) =>
     send<Group>(address(named("adopt", pool)), "POST", settings),
+  audit: (pool: string, query: Query, signal?: AbortSignal) => get<Audit>(named("audit", pool), query, signal),
   change: (pool: string, settings: GroupSettings) =>
     send<Group>(address(named("groups", pool)), "PATCH", settings),
+  coordinators: async (signal?: AbortSignal) =>
+    (await get<Schemas["CoordinatorsOut"]>(`${API}coordinators`, {}, signal)).coordinators,
   create: (pool: string, settings: GroupSettings) =>
     send<Group>(address(`${API}groups`), "POST", { ...settings, pool }),
   delete: (pool: string) => send<void>(address(named("groups", pool)), "DELETE"),
   dissolve: (pool: string, end_sections: boolean, comment: string | null) =>
     send<void>(address(named("dissolve", pool)), "POST", { comment, end_sections }),
+  ended: (pool: string, query: Query, signal?: AbortSignal) => get<EndedPage>(named("ended", pool), query, signal),
   explain: (query: Query, signal?: AbortSignal) => get<Explanation>(`${API}explain`, query, signal),
   group: (pool: string, signal?: AbortSignal) => get<Group>(named("groups", pool), {}, signal),
   groups: (signal?: AbortSignal) => get<Groups>(`${API}groups`, {}, signal),
   health: (signal?: AbortSignal) => get<Health>(`${API}health`, {}, signal),
+  history: async (pool: string, hours: number, buckets: number, signal?: AbortSignal) =>
+    (await get<Schemas["HistoryOut"]>(named("history", pool), { buckets, hours }, signal)).buckets,
   holders: (pool: string, page: Page, signal?: AbortSignal) =>
     get<Requests>(named("holders", pool), page, signal),
   me: (pool?: string) => get<Me>(`${API}me`, { pool }),
@@ -127,4 +139,5 @@ export const api = {
     send<Changed>(address(named("prioritize", pool)), "POST", { comment, priority, request_ids }),
   waiters: (pool: string, page: Page, signal?: AbortSignal) =>
     get<Requests>(named("waiters", pool), page, signal),
+  whereUsed: (pool: string, signal?: AbortSignal) => get<WhereUsed>(named("where-used", pool), {}, signal),
 };

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List Groups
-         * @description List all groups.
+         * @description List all groups; those whose pools the reader may not see are left out.
          */
         get: operations["list_groups_api_v1_groups_get"];
         put?: never;
@@ -276,6 +276,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/ended/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Ended
+         * @description List the requests that have ended in the last hours, the last one first.
+         */
+        get: operations["list_ended_api_v1_ended__pool__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get History
+         * @description Tell what was in a group in each of so many equal stretches of the last hours, for charts.
+         */
+        get: operations["get_history_api_v1_history__pool__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/where-used/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where Used
+         * @description List the DAGs and tasks that name the pool of a group.
+         */
+        get: operations["where_used_api_v1_where_used__pool__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Audit
+         * @description List what people did to a group and its requests, the last action first.
+         */
+        get: operations["list_audit_api_v1_audit__pool__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -285,9 +365,29 @@ export interface paths {
         };
         /**
          * Get Health
-         * @description Say what keeps tasks waiting that should not, and what to do.
+         * @description Say what keeps tasks waiting that should not, and what to do; of pools that the reader may see.
          */
         get: operations["get_health_api_v1_health_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/coordinators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Coordinators
+         * @description List who lets waiters in.
+         */
+        get: operations["list_coordinators_api_v1_coordinators_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -341,6 +441,90 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Admission
+         * @description How a granted request came in; all but `queue` can bring a group over its size.
+         * @enum {string}
+         */
+        Admission: "queue" | "forced" | "outside" | "adopted";
+        /**
+         * AuditOut
+         * @description A manual action. What it was done to is null for a DAG that the reader may not see.
+         */
+        AuditOut: {
+            /** Id */
+            id: number;
+            /** At */
+            at: string | null;
+            /** Action */
+            action: string;
+            /** Who */
+            who: string | null;
+            /** Dag Id */
+            dag_id: string | null;
+            /** Run Id */
+            run_id: string | null;
+            /** Task Id */
+            task_id: string | null;
+            /** Map Index */
+            map_index: number | null;
+            /** Old */
+            old: {
+                [key: string]: unknown;
+            } | null;
+            /** New */
+            new: {
+                [key: string]: unknown;
+            } | null;
+            /** Comment */
+            comment: string | null;
+        };
+        /**
+         * AuditPageOut
+         * @description Manual actions on a group and its requests, the last one first.
+         */
+        AuditPageOut: {
+            /** Entries */
+            entries: components["schemas"]["AuditOut"][];
+            /**
+             * Next Before
+             * @description what to give as `before` for the next page; null at the end
+             */
+            next_before: number | null;
+        };
+        /**
+         * BucketOut
+         * @description What was in one stretch of time.
+         */
+        BucketOut: {
+            /**
+             * Start
+             * Format: date-time
+             */
+            start: string;
+            /**
+             * End
+             * Format: date-time
+             */
+            end: string;
+            /** Granted */
+            granted: number;
+            /** Wait Median Seconds */
+            wait_median_seconds: number | null;
+            /** Wait P95 Seconds */
+            wait_p95_seconds: number | null;
+            /** Hold Median Seconds */
+            hold_median_seconds: number | null;
+            /** Hold P95 Seconds */
+            hold_p95_seconds: number | null;
+            /** Most Used */
+            most_used: number;
+            /**
+             * Size
+             * @description at the end; -1 for no limit, null while there was no group
+             */
+            size: number | null;
+        };
+        /**
          * ChangedOut
          * @description The requests that were changed, as the queue shows them now.
          */
@@ -379,6 +563,55 @@ export interface components {
             comment?: string | null;
         };
         /**
+         * CoordinatorOut
+         * @description A coordinator as it last reported itself.
+         */
+        CoordinatorOut: {
+            /** Hostname */
+            hostname: string;
+            /** Pid */
+            pid: number;
+            /**
+             * Scheduler Job Id
+             * @description the scheduler beside it; null when it runs alone
+             */
+            scheduler_job_id: number | null;
+            /** Version */
+            version: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /**
+             * Heartbeat At
+             * Format: date-time
+             */
+            heartbeat_at: string;
+            /**
+             * Last Cycle At
+             * @description when a cycle last ended well
+             */
+            last_cycle_at: string | null;
+            /** Cycle Seconds */
+            cycle_seconds: number | null;
+            /** Alive */
+            alive: boolean;
+            /**
+             * Failing
+             * @description its last cycle failed: see the log of the scheduler beside it
+             */
+            failing: boolean;
+        };
+        /**
+         * CoordinatorsOut
+         * @description All coordinators that were heard of within the last hour, the last one first.
+         */
+        CoordinatorsOut: {
+            /** Coordinators */
+            coordinators: components["schemas"]["CoordinatorOut"][];
+        };
+        /**
          * DissolveIn
          * @description How to dissolve.
          */
@@ -390,6 +623,72 @@ export interface components {
              * @default false
              */
             end_sections: boolean;
+        };
+        /**
+         * EndReason
+         * @description Why a request ended.
+         * @enum {string}
+         */
+        EndReason: "ended" | "cleared" | "gone" | "left" | "expired" | "dissolved";
+        /**
+         * EndedOut
+         * @description A request that has ended. What the reader may not see of it is null.
+         */
+        EndedOut: {
+            /** Request Id */
+            request_id: number;
+            kind: components["schemas"]["Kind"];
+            /** Dag Id */
+            dag_id: string | null;
+            /** Run Id */
+            run_id: string | null;
+            /** Task Id */
+            task_id: string | null;
+            /** Map Index */
+            map_index: number | null;
+            /** Try Number */
+            try_number: number;
+            /** Slots */
+            slots: number;
+            /** Priority */
+            priority: number;
+            state: components["schemas"]["RequestState"];
+            /** @description how it came in; null when it never did */
+            admission: components["schemas"]["Admission"] | null;
+            end_reason: components["schemas"]["EndReason"] | null;
+            /**
+             * Arrived At
+             * Format: date-time
+             */
+            arrived_at: string;
+            /** Granted At */
+            granted_at: string | null;
+            /**
+             * Ended At
+             * Format: date-time
+             */
+            ended_at: string;
+            /** Waited Seconds */
+            waited_seconds: number | null;
+            /** Held Seconds */
+            held_seconds: number | null;
+            /** Comment */
+            comment: string | null;
+        };
+        /**
+         * EndedPageOut
+         * @description A page of ended requests, the last one first.
+         */
+        EndedPageOut: {
+            /** Requests */
+            requests: components["schemas"]["EndedOut"][];
+            /** Total */
+            total: number;
+            /**
+             * Hidden
+             * @description of this page, rows of DAGs that the reader may not see: counted, not named
+             */
+            hidden: number;
         };
         /**
          * ErrorOut
@@ -405,6 +704,16 @@ export interface components {
              * @default false
              */
             can_retry: boolean;
+        };
+        /**
+         * EstimateOut
+         * @description Between which moments a waiter is likely to start, in seconds from now; never a promise.
+         */
+        EstimateOut: {
+            /** Earliest Seconds */
+            earliest_seconds: number;
+            /** Latest Seconds */
+            latest_seconds: number;
         };
         /**
          * ExplanationOut
@@ -519,6 +828,14 @@ export interface components {
             healthy: boolean;
             /** Problems */
             problems: components["schemas"]["ProblemOut"][];
+        };
+        /**
+         * HistoryOut
+         * @description Equal stretches of time, the oldest first.
+         */
+        HistoryOut: {
+            /** Buckets */
+            buckets: components["schemas"]["BucketOut"][];
         };
         /**
          * Kind
@@ -651,6 +968,8 @@ export interface components {
              * @description whether the reader may force, prioritise or suspend it
              */
             can_act: boolean;
+            /** @description from hold times of recent requests and the slots ahead; null when they are too few */
+            estimate?: components["schemas"]["EstimateOut"] | null;
         };
         /**
          * RequestState
@@ -698,6 +1017,46 @@ export interface components {
             outside: number;
             /** Total */
             total: number;
+        };
+        /**
+         * UsingDagOut
+         * @description A DAG with the tasks that name the pool.
+         */
+        UsingDagOut: {
+            /** Dag Id */
+            dag_id: string;
+            /** Paused */
+            paused: boolean;
+            /** Tasks */
+            tasks: components["schemas"]["UsingTaskOut"][];
+        };
+        /**
+         * UsingTaskOut
+         * @description A task that names the pool.
+         */
+        UsingTaskOut: {
+            /** Task Id */
+            task_id: string;
+            /** Slots */
+            slots: number;
+            /**
+             * Outside
+             * @description it names the running pool, and so runs outside the queue
+             */
+            outside: boolean;
+        };
+        /**
+         * WhereUsedOut
+         * @description The active DAGs that name the pool of a group, by name.
+         */
+        WhereUsedOut: {
+            /** Dags */
+            dags: components["schemas"]["UsingDagOut"][];
+            /**
+             * Hidden
+             * @description DAGs that the reader may not see: counted, not named
+             */
+            hidden: number;
         };
         /**
          * WhichIn
@@ -749,6 +1108,15 @@ export interface operations {
                     "application/json": components["schemas"]["GroupsOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -778,6 +1146,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -827,6 +1204,15 @@ export interface operations {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -856,6 +1242,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -904,6 +1299,15 @@ export interface operations {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -933,6 +1337,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -979,6 +1392,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1008,6 +1430,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1060,6 +1491,15 @@ export interface operations {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1089,6 +1529,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1141,6 +1590,15 @@ export interface operations {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1170,6 +1628,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1220,6 +1687,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1249,6 +1725,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1301,6 +1786,15 @@ export interface operations {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1330,6 +1824,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1382,6 +1885,15 @@ export interface operations {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1411,6 +1923,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1463,6 +1984,15 @@ export interface operations {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1492,6 +2022,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1522,11 +2061,14 @@ export interface operations {
     list_waiters_api_v1_waiters__pool__get: {
         parameters: {
             query?: {
+                dag_id?: string | null;
+                task_id?: string | null;
+                run_id?: string | null;
+                request_id?: number | null;
+                /** @description a part of the names of DAG, task or run, as far as they may be seen */
+                search?: string | null;
                 limit?: number;
                 offset?: number;
-                dag_id?: string | null;
-                request_id?: number | null;
-                search?: string | null;
             };
             header?: never;
             path: {
@@ -1544,6 +2086,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RequestsOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
                 };
             };
             /** @description Unauthorized */
@@ -1575,6 +2126,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1605,11 +2165,14 @@ export interface operations {
     list_holders_api_v1_holders__pool__get: {
         parameters: {
             query?: {
+                dag_id?: string | null;
+                task_id?: string | null;
+                run_id?: string | null;
+                request_id?: number | null;
+                /** @description a part of the names of DAG, task or run, as far as they may be seen */
+                search?: string | null;
                 limit?: number;
                 offset?: number;
-                dag_id?: string | null;
-                request_id?: number | null;
-                search?: string | null;
             };
             header?: never;
             path: {
@@ -1627,6 +2190,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RequestsOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
                 };
             };
             /** @description Unauthorized */
@@ -1658,6 +2230,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1710,6 +2291,15 @@ export interface operations {
                     "application/json": components["schemas"]["ChangedOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1739,6 +2329,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1791,6 +2390,15 @@ export interface operations {
                     "application/json": components["schemas"]["ChangedOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1820,6 +2428,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1872,6 +2489,15 @@ export interface operations {
                     "application/json": components["schemas"]["ChangedOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1901,6 +2527,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1953,6 +2588,15 @@ export interface operations {
                     "application/json": components["schemas"]["ChangedOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -1982,6 +2626,410 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    list_ended_api_v1_ended__pool__get: {
+        parameters: {
+            query?: {
+                hours?: number;
+                dag_id?: string | null;
+                task_id?: string | null;
+                run_id?: string | null;
+                /** @description released or cancelled */
+                state?: components["schemas"]["RequestState"] | null;
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedPageOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    get_history_api_v1_history__pool__get: {
+        parameters: {
+            query?: {
+                hours?: number;
+                buckets?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    where_used_api_v1_where_used__pool__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WhereUsedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    list_audit_api_v1_audit__pool__get: {
+        parameters: {
+            query?: {
+                limit?: number;
+                before?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPageOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2027,6 +3075,15 @@ export interface operations {
                     "application/json": components["schemas"]["HealthOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -2056,6 +3113,107 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    list_coordinators_api_v1_coordinators_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CoordinatorsOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2106,6 +3264,15 @@ export interface operations {
                     "application/json": components["schemas"]["ExplanationOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -2135,6 +3302,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2182,6 +3358,15 @@ export interface operations {
                     "application/json": components["schemas"]["MeOut"];
                 };
             };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
             /** @description Unauthorized */
             401: {
                 headers: {
@@ -2211,6 +3396,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -4,10 +4,10 @@ import { memo, useEffect, useRef } from "react";
 
 import type { SlotRequest } from "../api/client";
 import { runLink } from "../lib/host";
-import { duration, moment } from "../lib/time";
+import { between, duration, moment } from "../lib/time";
 import { taskName } from "../lib/words";
 import type { Lever } from "./RequestDialog";
-import { TaskName, To } from "./ui";
+import { Framed, TaskName, To } from "./ui";
 
 // One of these for each of a hundred rows: a plain one is enough.
 const Tick = chakra("input", { base: { accentColor: "brand.solid", boxSize: "14px", cursor: "pointer" } });
@@ -70,7 +70,7 @@ const Row = memo(
             {request.position}
           </Table.Cell>
         ) : null}
-        <Table.Cell>
+        <Table.Cell whiteSpace="nowrap">
           <TaskName request={request} />
         </Table.Cell>
         <Table.Cell>
@@ -99,8 +99,13 @@ const Row = memo(
         <Table.Cell>
           <Why request={request} />
         </Table.Cell>
+        {waits ? (
+          <Table.Cell textAlign="end" whiteSpace="nowrap">
+            {start(request) || "–"}
+          </Table.Cell>
+        ) : null}
         {offers ? (
-          <Table.Cell textAlign="end">
+          <Table.Cell textAlign="end" whiteSpace="nowrap">
             {acts ? (
               <Button
                 aria-label={`Force start ${name}`}
@@ -126,10 +131,15 @@ const Row = memo(
 );
 Row.displayName = "RequestRow";
 
-/** Seconds that are shown alike are alike. */
+const start = ({ estimate }: SlotRequest): string =>
+  estimate ? between(estimate.earliest_seconds, estimate.latest_seconds) : "";
+
+/** What is shown alike is alike. */
 const same = (old: SlotRequest, now: SlotRequest): boolean =>
-  Object.entries(now).every(([key, value]) =>
-    key === "seconds" ? duration(old.seconds) === duration(now.seconds) : old[key as keyof SlotRequest] === value,
+  duration(old.seconds) === duration(now.seconds) &&
+  start(old) === start(now) &&
+  Object.entries(now).every(
+    ([key, value]) => key === "seconds" || key === "estimate" || old[key as keyof SlotRequest] === value,
   );
 
 export const RequestTable = ({
@@ -157,7 +167,7 @@ export const RequestTable = ({
   const eligible = requests.filter((request) => request.can_act);
   const every = eligible.length > 0 && eligible.every((request) => selected.has(request.request_id));
   return (
-    <Table.ScrollArea borderRadius="md" borderWidth={1}>
+    <Framed>
       <Table.Root aria-label={label} size="sm">
         <Table.Header>
           <Table.Row>
@@ -178,6 +188,7 @@ export const RequestTable = ({
             <Table.ColumnHeader textAlign="end">Slots</Table.ColumnHeader>
             <Table.ColumnHeader textAlign="end">{waiting ? "Waiting" : "Holding"}</Table.ColumnHeader>
             <Table.ColumnHeader>{waiting ? "Why it waits" : "What it does"}</Table.ColumnHeader>
+            {waiting ? <Table.ColumnHeader textAlign="end">Start about</Table.ColumnHeader> : null}
             {offers ? (
               <Table.ColumnHeader>
                 <Box as="span" srOnly>
@@ -201,6 +212,6 @@ export const RequestTable = ({
           ))}
         </Table.Body>
       </Table.Root>
-    </Table.ScrollArea>
+    </Framed>
   );
 };

@@ -1,10 +1,10 @@
 /** Small parts that several pages share. */
-import { Alert, Badge, Box, Button, Flex, HStack, Link, Text } from "@chakra-ui/react";
+import { Alert, Badge, Box, Button, Flex, HStack, Link, Table, Text } from "@chakra-ui/react";
 import type { ReactNode } from "react";
 import { Link as RouterLink } from "react-router-dom";
 
 import type { ApiError, Group, Problem, SlotRequest } from "../api/client";
-import { taskLink } from "../lib/host";
+import { type TaskOf, taskLink } from "../lib/host";
 import { taskName } from "../lib/words";
 
 export const To = ({ children, to, ...rest }: { children: ReactNode; fontWeight?: string; to: string }) => (
@@ -13,7 +13,7 @@ export const To = ({ children, to, ...rest }: { children: ReactNode; fontWeight?
   </Link>
 );
 
-export const TaskName = ({ request }: { request: SlotRequest }) => {
+export const TaskName = ({ request }: { request: TaskOf & { kind: SlotRequest["kind"] } }) => {
   const link = taskLink(request);
   const section = request.kind === "section" ? " (section)" : "";
   if (link === null) return <Text as="span" color="fg.muted">{taskName(request)}</Text>;
@@ -87,6 +87,13 @@ export const Empty = ({ action, children, title }: { action?: ReactNode; childre
     )}
     {action === undefined ? null : <Flex gap={2} justify="center" mt={4}>{action}</Flex>}
   </Box>
+);
+
+/** A table in a frame, which scrolls sideways where it must. */
+export const Framed = ({ children }: { children: ReactNode }) => (
+  <Table.ScrollArea borderRadius="md" borderWidth="1px" css={{ "& tbody tr:last-of-type td": { borderBottomWidth: 0 }, whiteSpace: "normal" }}>
+    {children}
+  </Table.ScrollArea>
 );
 
 export const PAGE_SIZE = 100;

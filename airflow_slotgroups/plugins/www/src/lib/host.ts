@@ -11,7 +11,9 @@ export const groupLink = (pool: string, request?: number): string =>
 
 export const runLink = (dag: string, run: string): string => `/dags/${part(dag)}/runs/${part(run)}`;
 
-export const taskLink = (request: SlotRequest): string | null => {
+export type TaskOf = Pick<SlotRequest, "dag_id" | "map_index" | "run_id" | "task_id">;
+
+export const taskLink = (request: TaskOf): string | null => {
   const { dag_id, map_index, run_id, task_id } = request;
   if (dag_id === null || run_id === null || task_id === null) return null;
   const mapped = map_index !== null && map_index >= 0 ? `/mapped/${map_index}` : "";

@@ -38,6 +38,22 @@ export const timeZone = (): string => {
   }
 };
 
+export const dayMonth = (at: Date, zone: string): string =>
+  new Intl.DateTimeFormat("sv-SE", { day: "2-digit", month: "2-digit", timeZone: zone }).format(at);
+
+export const clock = (at: Date, zone: string): string =>
+  new Intl.DateTimeFormat("sv-SE", { hour: "2-digit", minute: "2-digit", timeZone: zone }).format(at);
+
+const FAR_SECONDS = 20 * 3600;
+
+/** Between which moments: "10:21 – 10:24"; how long from now, where a time of the day would say too little. */
+export const between = (earliest: number, latest: number, now = Date.now(), zone = timeZone()): string => {
+  if (latest < 60) return "within a minute";
+  if (latest > FAR_SECONDS) return `in ${duration(earliest)} – ${duration(latest)}`;
+  const [from, to] = [earliest, latest].map((seconds) => clock(new Date(now + seconds * 1000), zone));
+  return from === to ? `${from}` : `${from} – ${to}`;
+};
+
 /** A moment in the user's time zone, as Airflow writes it: "2026-11-30 02:00:00". */
 export const moment = (iso: string, zone = timeZone()): string =>
   new Intl.DateTimeFormat("sv-SE", {

@@ -6,6 +6,10 @@ export const UNLIMITED = -1;
 export const count = (number: number, one: string, many = `${one}s`): string =>
   `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
+/** With a capital, unless it begins with a name of Airflow's. */
+export const sentence = (text: string): string =>
+  /^\w*_/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+
 export const limitless = (group: Pick<Group, "mode" | "slots">): boolean =>
   group.slots === UNLIMITED || group.mode === "bypass";
 

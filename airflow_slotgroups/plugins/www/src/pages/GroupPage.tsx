@@ -3,7 +3,7 @@ import { Box, Button, Flex, HStack, Heading, Spinner, Stack, Tabs, Text } from "
 import { useEffect, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router-dom";
 
-import { type Group, type Groups, api } from "../api/client";
+import { type Group, type Groups, type Me, api } from "../api/client";
 import { useAnnounce } from "../components/Announcer";
 import { type GroupAction, GroupDialog, LABELS, actionsOf } from "../components/GroupDialog";
 import { Legend, UseBar } from "../components/UseBar";
@@ -13,11 +13,14 @@ import { duration } from "../lib/time";
 import { useMe } from "../lib/useMe";
 import { usePoll } from "../lib/usePoll";
 import { count, useOf } from "../lib/words";
+import { AuditLog } from "./AuditLog";
+import { History } from "./History";
 import { Holders } from "./Holders";
 import { allowed } from "./Overview";
 import { Queue } from "./Queue";
+import { WhereUsed } from "./WhereUsed";
 
-const TABS = ["queue", "holders"] as const;
+const TABS = ["queue", "holders", "history", "used", "audit"] as const;
 type Tab = (typeof TABS)[number];
 
 const settingsLine = (group: Group): string =>
@@ -29,8 +32,7 @@ const settingsLine = (group: Group): string =>
     .filter((part) => part !== "")
     .join(" · ");
 
-const Header = ({ group, onPick }: { group: Group; onPick: (action: GroupAction) => void }) => {
-  const me = useMe(group.pool);
+const Header = ({ group, me, onPick }: { group: Group; me: Me; onPick: (action: GroupAction) => void }) => {
   return (
     <Flex align="flex-start" gap={4} justify="space-between" wrap="wrap">
       <Box>
@@ -104,6 +106,7 @@ export const GroupPage = ({ pool }: { pool: string }) => {
   const [params, setParams] = useSearchParams();
   const navigate = useNavigate();
   const announce = useAnnounce();
+  const me = useMe(pool);
   const [picked, setPicked] = useState<GroupAction>();
   const { data: group, error, refresh } = usePoll((signal) => api.group(pool, signal), pool);
   const alive = usePoll<Groups["coordinators_alive"]>(
@@ -162,7 +165,7 @@ export const GroupPage = ({ pool }: { pool: string }) => {
     <Stack gap={4}>
       <Box>
         {crumbs}
-        <Header group={group} onPick={setPicked} />
+        <Header group={group} me={me} onPick={setPicked} />
       </Box>
       <ErrorNotice error={error} />
       {alive.data === 0 ? (
@@ -186,12 +189,24 @@ export const GroupPage = ({ pool }: { pool: string }) => {
         <Tabs.List>
           <Tabs.Trigger value="queue">Queue {group.waiting.toLocaleString("en")}</Tabs.Trigger>
           <Tabs.Trigger value="holders">Holders {group.holding.toLocaleString("en")}</Tabs.Trigger>
+          <Tabs.Trigger value="history">History</Tabs.Trigger>
+          <Tabs.Trigger value="used">Where used</Tabs.Trigger>
+          <Tabs.Trigger value="audit">Audit</Tabs.Trigger>
         </Tabs.List>
         <Tabs.Content value="queue">
-          <Queue group={group} marked={request} offers={group.mode !== "dissolving"} onChanged={refresh} onPage={toPage} page={page} />
+          <Queue group={group} marked={request} offers={me.can_change && group.mode !== "dissolving"} onChanged={refresh} onPage={toPage} page={page} />
         </Tabs.Content>
         <Tabs.Content value="holders">
           <Holders group={group} marked={request} onPage={toPage} page={page} />
+        </Tabs.Content>
+        <Tabs.Content value="history">
+          <History onPage={toPage} page={page} pool={pool} />
+        </Tabs.Content>
+        <Tabs.Content value="used">
+          <WhereUsed pool={pool} />
+        </Tabs.Content>
+        <Tabs.Content value="audit">
+          <AuditLog pool={pool} />
         </Tabs.Content>
       </Tabs.Root>
       {picked === undefined ? null : (

@@ -2,12 +2,12 @@
 import { Box, Button, Flex, HStack, Heading, IconButton, Input, Menu, Portal, Spinner, Stack, Table, Text } from "@chakra-ui/react";
 import { useMemo, useState } from "react";
 
-import { type Group, type Groups, type Me, api } from "../api/client";
+import { type Coordinator, type Group, type Groups, type Me, api } from "../api/client";
 import { useAnnounce } from "../components/Announcer";
 import { type GroupAction, GroupDialog, LABELS, actionsOf } from "../components/GroupDialog";
 import { type Purpose, SettingsDialog } from "../components/SettingsDialog";
 import { Legend, UseBar, UseText } from "../components/UseBar";
-import { Empty, ErrorNotice, ModeBadge, Notice, Problems, To } from "../components/ui";
+import { Empty, Framed, ErrorNotice, ModeBadge, Notice, Problems, To } from "../components/ui";
 import { groupLink } from "../lib/host";
 import { duration, moment, secondsSince } from "../lib/time";
 import { useMe } from "../lib/useMe";
@@ -102,18 +102,29 @@ const Row = ({ group, me, onPick }: { group: Group; me: Me; onPick: (action: Gro
   </Table.Row>
 );
 
-const Summary = ({ data }: { data: Groups }) => {
+/** "last cycle 0.2 s ago, 3 ms": of the coordinator that was heard of last. */
+const lastCycle = (coordinators: Coordinator[]): string => {
+  const alive = coordinators.filter((one) => one.alive && one.last_cycle_at !== null);
+  const last = alive.sort((a, b) => Date.parse(b.last_cycle_at ?? "") - Date.parse(a.last_cycle_at ?? ""))[0];
+  if (!last?.last_cycle_at) return "";
+  const took = last.cycle_seconds === null ? "" : `, took ${Math.max(1, Math.round(last.cycle_seconds * 1000))} ms`;
+  return `last cycle ${duration(secondsSince(last.last_cycle_at))} ago${took}`;
+};
+
+const Summary = ({ coordinators, data }: { coordinators: Coordinator[]; data: Groups }) => {
+  const cycle = lastCycle(coordinators);
   const limited = data.groups.filter((group) => group.slots !== UNLIMITED);
   const sum = (of: (group: Group) => number, groups = data.groups) => groups.reduce((total, group) => total + of(group), 0);
   const alive = data.coordinators_alive > 0;
   return (
-    <HStack borderLeftColor={alive ? "green.solid" : "red.solid"} borderLeftWidth={4} borderRadius="md" borderWidth={1} fontSize="sm" gap={6} px={4} py={2} wrap="wrap">
+    <HStack borderLeftColor={alive ? "green.solid" : "red.solid"} borderLeftWidth="4px" borderRadius="md" borderWidth="1px" fontSize="sm" gap={6} px={4} py={2} wrap="wrap">
       <Text>
         <Text aria-hidden as="span" color={alive ? "green.solid" : "red.solid"}>
           ●{" "}
         </Text>
         {count(data.coordinators_alive, "coordinator")} alive
       </Text>
+      {cycle === "" ? null : <Text color="fg.muted">{cycle}</Text>}
       <Text color="fg.muted">{count(data.groups.length, "group")}</Text>
       <Text color="fg.muted">{sum((group) => group.waiting).toLocaleString("en")} waiting</Text>
       <Text color="fg.muted">
@@ -145,6 +156,7 @@ const Columns = () => (
 export const Overview = () => {
   const { data, error, refresh } = usePoll(api.groups, "groups");
   const health = usePoll(api.health, "health", HEALTH_MS);
+  const coordinators = usePoll(api.coordinators, "coordinators");
   const me = useMe();
   const announce = useAnnounce();
   const [search, setSearch] = useState("");
@@ -210,11 +222,11 @@ export const Overview = () => {
         </Empty>
       ) : (
         <>
-          <Summary data={data} />
+          <Summary coordinators={coordinators.data ?? []} data={data} />
           {shown.length === 0 ? (
             <Empty action={<Button onClick={() => setSearch("")} size="sm" variant="outline">Show all</Button>} title={`No group matches “${search}”`} />
           ) : (
-            <Table.ScrollArea borderRadius="md" borderWidth={1}>
+            <Framed>
               <Table.Root aria-label="Slot groups" size="sm">
                 <Columns />
                 <Table.Body>
@@ -223,7 +235,7 @@ export const Overview = () => {
                   ))}
                 </Table.Body>
               </Table.Root>
-            </Table.ScrollArea>
+            </Framed>
           )}
           <Legend />
         </>

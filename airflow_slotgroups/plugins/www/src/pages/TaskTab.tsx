@@ -8,13 +8,15 @@ import { type Lever, RequestDialog } from "../components/RequestDialog";
 import { UseBar } from "../components/UseBar";
 import { ErrorNotice, ModeBadge, Notice, TaskName, To } from "../components/ui";
 import { groupLink } from "../lib/host";
-import { duration, moment } from "../lib/time";
+import { between, duration, moment } from "../lib/time";
+import { useMe } from "../lib/useMe";
 import { usePoll } from "../lib/usePoll";
-import { count, useOf } from "../lib/words";
+import { count, sentence, useOf } from "../lib/words";
 
 const HOLDERS = 10;
 
-const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+/** What is told beside the limits. */
+const TOLD = new Set(["slot_group_ahead", "slot_group_holders"]);
 
 const Title = ({ explanation, group }: { explanation: Explanation; group: Group | undefined }) => {
   const { pool, request } = explanation;
@@ -36,7 +38,17 @@ const Title = ({ explanation, group }: { explanation: Explanation; group: Group 
   );
 };
 
-const Where = ({ explanation, group, onLever }: { explanation: Explanation; group: Group | undefined; onLever: (lever: Lever) => void }) => {
+const Where = ({
+  explanation,
+  group,
+  offers,
+  onLever,
+}: {
+  explanation: Explanation;
+  group: Group | undefined;
+  offers: boolean;
+  onLever: (lever: Lever) => void;
+}) => {
   const request = explanation.request ?? undefined;
   const waits = request?.state === "waiting";
   const shown = waits ? request.reason : request?.reason ?? (explanation.pool ? explanation.sentence : null);
@@ -54,6 +66,9 @@ const Where = ({ explanation, group, onLever }: { explanation: Explanation; grou
       {request === undefined ? null : (
         <Text fontSize="sm" mt={2}>
           {waits ? "Waiting" : "Holding"} for {duration(request.seconds)}, since {moment(request.since)} · priority {request.priority} · try {request.try_number}
+          {waits && request.estimate
+            ? ` · starts about ${between(request.estimate.earliest_seconds, request.estimate.latest_seconds)}`
+            : ""}
         </Text>
       )}
       {group === undefined ? null : (
@@ -63,7 +78,7 @@ const Where = ({ explanation, group, onLever }: { explanation: Explanation; grou
           {group.mode === "active" ? null : <ModeBadge mode={group.mode} />}
         </HStack>
       )}
-      {waits && request.can_act && group !== undefined ? (
+      {waits && request.can_act && offers && group !== undefined ? (
         <HStack gap={2} mt={4} wrap="wrap">
           <Button colorPalette="brand" onClick={() => onLever("force-start")} size="sm">
             Force start…
@@ -101,7 +116,7 @@ const Limits = ({ explanation }: { explanation: Explanation }) => (
           <Table.Row key={check.name + check.text}>
             <Table.Cell width="1%">
               <Text color={check.holds ? "fg.error" : "fg.success"}>
-                <span aria-hidden>{check.holds ? "✗" : "✓"}</span>
+                <span aria-hidden>{check.holds ? "✗" : TOLD.has(check.name) ? "·" : "✓"}</span>
                 <Box as="span" srOnly>
                   {check.holds ? "holds it" : "does not hold it"}
                 </Box>
@@ -163,6 +178,7 @@ export const TaskTab = ({ dagId = "", mapIndex = "-1", runId = "", taskId = "" }
     return { explanation, group };
   }, key);
 
+  const me = useMe(data?.explanation.pool ?? undefined);
   if (data === undefined) {
     return error === undefined ? <Spinner aria-label="Loading" /> : <ErrorNotice error={error} />;
   }
@@ -173,6 +189,7 @@ export const TaskTab = ({ dagId = "", mapIndex = "-1", runId = "", taskId = "" }
       <Where
         explanation={explanation}
         group={group}
+        offers={me.can_change && group?.mode !== "dissolving"}
         onLever={(lever) => {
           if (explanation.request) setPull({ lever, request: explanation.request });
         }}

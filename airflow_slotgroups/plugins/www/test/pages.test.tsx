@@ -1,0 +1,198 @@
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { describe, expect, it } from "vitest";
+
+import { GroupPage } from "../src/pages/GroupPage";
+import { Overview } from "../src/pages/Overview";
+import { TaskTab } from "../src/pages/TaskTab";
+import { type Answer, group, me, serve, show, waiter } from "./world";
+
+const HEALTHY = { "GET coordinators": { body: { coordinators: [] } }, "GET health": { body: { healthy: true, problems: [] } } };
+
+const overview = (groups: unknown[], may: boolean, alive = 1) => ({
+  ...HEALTHY,
+  "GET groups": { body: { coordinators_alive: alive, groups } },
+  "GET me": { body: me(may) },
+});
+
+const groupPage = (requests: unknown[], may: boolean, more: Record<string, Answer> = {}) => ({
+  ...overview([group()], may),
+  "GET groups/warehouse": { body: group({ waiting: requests.length }) },
+  "GET holders/warehouse": { body: { hidden: 0, requests: [], total: 0 } },
+  "GET waiters/warehouse": { body: { hidden: 0, requests, total: requests.length } },
+  ...more,
+});
+
+const press = async (name: RegExp | string) => fireEvent.click(await screen.findByRole("button", { name }));
+const dialog = async () =>
+  within(
+    await waitFor(() => {
+      const found = document.querySelector<HTMLElement>("[role='dialog'], [role='alertdialog']");
+      if (found === null) throw new Error("no dialog");
+      return found;
+    }),
+  );
+
+describe("overview", () => {
+  it("shows each group with its use, and offers what the user may do", async () => {
+    serve(overview([group({ description: "nightly loads", waiting: 17 })], true));
+    show(<Overview />);
+    expect(await screen.findByText("nightly loads")).toBeDefined();
+    expect(screen.getByRole("img", { name: "4 of 4 in use: 4 running" })).toBeDefined();
+    expect(screen.getByRole("link", { name: "warehouse" }).getAttribute("href")).toBe("/plugin/slot-groups?group=warehouse");
+    expect(await screen.findByRole("button", { name: "New group" })).toBeDefined();
+    expect(screen.getByRole("button", { name: "Actions for warehouse" })).toBeDefined();
+  });
+
+  it("offers a viewer nothing", async () => {
+    serve(overview([group()], false));
+    show(<Overview />);
+    await screen.findByText("4 / 4");
+    expect(screen.queryAllByRole("button")).toEqual([]);
+  });
+
+  it("says that nobody lets waiters in", async () => {
+    serve(overview([group()], false, 0));
+    show(<Overview />);
+    expect((await screen.findByRole("alert")).textContent).toContain("No coordinator is alive");
+  });
+
+  it("says what to do where there is no group", async () => {
+    serve(overview([], true));
+    show(<Overview />);
+    expect(await screen.findByText(/Adopt a pool that tasks name already/)).toBeDefined();
+  });
+
+  it("makes a group, and shows why it can not", async () => {
+    let status = 409;
+    const asked = serve({
+      ...overview([group()], true),
+      "POST groups": () =>
+        status === 409
+          ? { body: { can_retry: false, detail: "'api' is an ordinary pool", remedy: "adopt it" }, status }
+          : { body: group({ pool: "api" }), status },
+    });
+    show(<Overview />);
+    await press("New group");
+    const form = await dialog();
+    fireEvent.change(form.getByLabelText("Name"), { target: { value: "api" } });
+    fireEvent.change(form.getByLabelText("Size"), { target: { value: "3" } });
+    fireEvent.click(form.getByRole("button", { name: "Create" }));
+    expect((await form.findByRole("alert")).textContent).toContain("'api' is an ordinary pooladopt it");
+    status = 201;
+    fireEvent.click(form.getByRole("button", { name: "Create" }));
+    expect(await screen.findByText("api is made")).toBeDefined();
+    expect(asked.filter((one) => one.method === "POST").at(-1)?.body).toMatchObject({ pool: "api", slots: 3, strategy: "strict" });
+  });
+});
+
+describe("group", () => {
+  it("forces a start with a comment, after saying what it means", async () => {
+    const asked = serve({
+      ...groupPage([waiter()], true),
+      "POST force-start/warehouse": { body: { requests: [waiter({ position: null, state: "granted" })] } },
+    });
+    show(<GroupPage pool="warehouse" />);
+    await press("Force start load_orders › copy");
+    const form = await dialog();
+    expect(form.getByText(/use will be 5 of 4/)).toBeDefined();
+    fireEvent.change(form.getByLabelText("Comment"), { target: { value: "urgent" } });
+    fireEvent.click(form.getByRole("button", { name: "Force start" }));
+    expect(await screen.findByText("load_orders › copy started by force")).toBeDefined();
+    expect(asked.find((one) => one.method === "POST")?.body).toEqual({ comment: "urgent", request_ids: [1] });
+  });
+
+  it("acts on all that are selected at once", async () => {
+    const two = [waiter(), waiter({ position: 2, request_id: 2, task_id: "clean" })];
+    const asked = serve({ ...groupPage(two, true), "POST suspend/warehouse": { body: { requests: two } } });
+    show(<GroupPage pool="warehouse" />);
+    fireEvent.click(await screen.findByLabelText("Select all of this page"));
+    expect(screen.getByText("2 requests selected")).toBeDefined();
+    await press("Suspend");
+    const form = await dialog();
+    fireEvent.click(form.getByRole("button", { name: "Suspend" }));
+    expect(await screen.findByText("2 requests suspended")).toBeDefined();
+    expect(asked.find((one) => one.method === "POST")?.body).toEqual({ comment: null, request_ids: [1, 2] });
+  });
+
+  it("offers no lever to a viewer, nor on a row of a DAG that he may not change", async () => {
+    serve(groupPage([waiter()], false));
+    show(<GroupPage pool="warehouse" />);
+    await screen.findByText("needs 1, 0 free");
+    expect(screen.queryByRole("button", { name: /Force|Priority|Pause|Edit/ })).toBeNull();
+    expect(screen.queryByRole("checkbox")).toBeNull();
+  });
+
+  it("offers none on a single row either", async () => {
+    serve(groupPage([waiter(), waiter({ can_act: false, request_id: 2, task_id: "theirs" })], true));
+    show(<GroupPage pool="warehouse" />);
+    expect(await screen.findByRole("button", { name: "Force start load_orders › copy" })).toBeDefined();
+    expect(screen.queryByRole("button", { name: /theirs/ })).toBeNull();
+  });
+
+  it("names no task of a DAG that may not be seen", async () => {
+    const hidden = waiter({ can_act: false, dag_id: null, reason: "-", run_id: null, task_id: null });
+    serve(groupPage([hidden], true));
+    show(<GroupPage pool="warehouse" />);
+    expect(await screen.findByText("a task of a DAG that you may not see")).toBeDefined();
+  });
+
+  it("asks for the part of the queue that is typed", async () => {
+    const asked = serve(groupPage([waiter()], true));
+    show(<GroupPage pool="warehouse" />);
+    fireEvent.change(await screen.findByLabelText("Filter by DAG, task or run"), { target: { value: "copy" } });
+    await waitFor(() => expect(asked.some((one) => one.query.get("search") === "copy")).toBe(true));
+  });
+
+  it("turns to the page on which a request stands", async () => {
+    const asked = serve({
+      ...groupPage([], true),
+      "GET waiters/warehouse": { body: { hidden: 0, requests: [waiter({ position: 250, request_id: 77 })], total: 300 } },
+    });
+    show(<GroupPage pool="warehouse" />, "/plugin/slot-groups?group=warehouse&request=77");
+    await waitFor(() => expect(asked.some((one) => one.query.get("offset") === "200")).toBe(true));
+    expect(asked.some((one) => one.query.get("request_id") === "77")).toBe(true);
+    await waitFor(() => expect(document.querySelector("[data-request='77'][aria-current='true']")).not.toBeNull());
+  });
+
+  it("says that a request has ended", async () => {
+    serve(groupPage([], true));
+    show(<GroupPage pool="warehouse" />, "/plugin/slot-groups?group=warehouse&request=77");
+    expect(await screen.findByText("Request 77 neither waits nor holds: it has ended")).toBeDefined();
+  });
+
+  it("shows a refusal of the whole page with its remedy", async () => {
+    serve({ ...overview([], true), "GET groups/gone": { body: { detail: "there is no slot group 'gone'", remedy: "make one" }, status: 404 } });
+    show(<GroupPage pool="gone" />);
+    expect(await screen.findByText("there is no slot group 'gone'")).toBeDefined();
+    expect(screen.getByText("make one")).toBeDefined();
+  });
+});
+
+describe("tab", () => {
+  const explanation = {
+    checks: [
+      { holds: false, name: "dag_paused", text: "DAG 'load_orders' is not paused", use: "", value: "" },
+      { holds: true, name: "slot_group", text: "waits in slot group 'warehouse'", use: "", value: "" },
+    ],
+    name: "slot_group",
+    pool: "warehouse",
+    request: waiter({ position: 2 }),
+    sentence: "waits in slot group 'warehouse'",
+  };
+  const tab = <TaskTab dagId="load_orders" runId="morning" taskId="copy" />;
+
+  it("says where a waiter stands, and why", async () => {
+    serve({ ...groupPage([], true), "GET explain": { body: explanation }, "GET groups/warehouse": { body: group({ waiting: 17 }) } });
+    show(tab);
+    expect((await screen.findByRole("heading", { level: 2 })).textContent).toBe("Waits for 1 slot of warehouse: place 2 of 17");
+    expect(screen.getByTestId("reason").textContent).toBe("Needs 1, 0 free");
+    expect(await screen.findByRole("button", { name: "Force start…" })).toBeDefined();
+  });
+
+  it("answers for a task of no group", async () => {
+    serve({ "GET explain": { body: { checks: [], name: "", pool: null, request: null, sentence: "it has ended: success" } } });
+    show(tab);
+    expect((await screen.findByRole("heading", { level: 2 })).textContent).toBe("It has ended: success");
+    expect(screen.queryAllByRole("button")).toEqual([]);
+  });
+});

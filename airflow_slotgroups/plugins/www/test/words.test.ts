@@ -1,0 +1,157 @@
+import { describe, expect, it } from "vitest";
+
+import { draftOf, faultsOf, ordinary, settingsOf } from "../src/components/SettingsDialog";
+import { segments } from "../src/components/UseBar";
+import { groupLink, taskLink } from "../src/lib/host";
+import { between, duration, moment, timeZone } from "../src/lib/time";
+import { bypassWords, forceWords, resumeWords, sentence, sizeWords, taskName } from "../src/lib/words";
+import { change } from "../src/pages/AuditLog";
+import { group, waiter } from "./world";
+
+describe("durations and moments", () => {
+  it.each([
+    [0, "0 s"],
+    [59.9, "59 s"],
+    [724, "12 m 4 s"],
+    [3600, "1 h"],
+    [7800, "2 h 10 m"],
+    [90_061, "1 d 1 h"],
+    [-5, "0 s"],
+  ])("%d s", (seconds, text) => expect(duration(seconds)).toBe(text));
+
+  it("takes the zone that the user chose in Airflow", () => {
+    localStorage.setItem("timezone", '"Asia/Tokyo"');
+    expect(timeZone()).toBe("Asia/Tokyo");
+    expect(moment("2026-11-30T20:00:00Z")).toBe("2026-12-01 05:00:00");
+  });
+
+  it("takes the browser's for one that is none", () => {
+    localStorage.setItem("timezone", '"Nowhere/At All"');
+    expect(timeZone()).toBe(Intl.DateTimeFormat().resolvedOptions().timeZone);
+  });
+
+  it("says about when one starts", () => {
+    const now = Date.parse("2026-11-30T10:00:00Z");
+    expect(between(1260, 1440, now, "UTC")).toBe("10:21 – 10:24");
+    expect(between(0, 30, now, "UTC")).toBe("within a minute");
+    expect(between(86_400, 172_800, now, "UTC")).toBe("in 1 d – 2 d");
+  });
+});
+
+describe("what an action will do", () => {
+  it("says the use after a forced start, and the overdraft", () => {
+    const words = forceWords(group(), [waiter()]).join(" ");
+    expect(words).toContain("use will be 5 of 4");
+    expect(words).toContain("overdraft of 1 slot,");
+  });
+
+  it("adds the slots of all that are selected", () => {
+    const words = forceWords(group(), [waiter({ slots: 2 }), waiter({ request_id: 2 })]).join(" ");
+    expect(words).toContain("2 requests are let in at once, past the queue: use will be 7 of 4");
+  });
+
+  it("names what a forced start does not pass", () => {
+    const paused = waiter({ reason: "the DAG is paused", reason_code: "dag_paused" });
+    expect(forceWords(group(), [paused]).join(" ")).toContain("does not pass still holds load_orders › copy: the DAG is paused");
+  });
+
+  it("knows no overdraft without a limit", () => {
+    expect(forceWords(group({ slots: -1 }), [waiter()])).toEqual([
+      "load_orders › copy is let in at once, past the queue: use will be 5, no limit.",
+    ]);
+  });
+
+  it("says what a smaller size means", () => {
+    expect(sizeWords(group(), 2)[0]).toContain("Use will be 4 of 2: an overdraft of 2 slots");
+    expect(sizeWords(group(), 8)).toEqual([]);
+  });
+
+  it("says what the modes mean", () => {
+    expect(bypassWords(group({ waiting: 3 }))[0]).toContain("Use will be 7 of 4, or more");
+    expect(resumeWords(group({ slots: 6, waiting: 3 }))[0]).toContain("3 wait, 2 slots are free");
+    expect(resumeWords(group({ slots: 2 }))[0]).toContain("the overdraft is paid back");
+  });
+});
+
+describe("names", () => {
+  it("names tasks, mapped ones too, and none that may not be seen", () => {
+    expect(taskName(waiter({ map_index: 3 }))).toBe("load_orders › copy [3]");
+    expect(taskName(waiter({ dag_id: null }))).toBe("a task of a DAG that you may not see");
+    expect(taskLink(waiter({ dag_id: null }))).toBeNull();
+  });
+
+  it("links to names with any sign in them", () => {
+    expect(groupLink("a/b ☕&c", 7)).toBe("/plugin/slot-groups?group=a%2Fb%20%E2%98%95%26c&request=7");
+    expect(taskLink(waiter({ map_index: 2, run_id: "manual__2026-11-30T02:00:00+00:00" }))).toBe(
+      "/dags/load_orders/runs/manual__2026-11-30T02%3A00%3A00%2B00%3A00/tasks/copy/mapped/2",
+    );
+  });
+
+  it("leaves names of Airflow as they are", () => {
+    expect(sentence("max_active_tasks is not set")).toBe("max_active_tasks is not set");
+    expect(sentence("needs 1, 0 free")).toBe("Needs 1, 0 free");
+  });
+});
+
+describe("the bar", () => {
+  const slots = (of: Parameters<typeof group>[0]) => segments(group(of)).map((part) => [part.label, part.slots]);
+  const use = { deferred: 0, outside: 0, queued: 1, running: 4, sections: 1, starting: 0, total: 6 };
+
+  it("ends with what is free", () => {
+    expect(slots({ slots: 8, use })).toEqual([
+      ["running", 4],
+      ["granted, starting", 1],
+      ["deferred, holding", 1],
+      ["free", 2],
+    ]);
+  });
+
+  it("cuts at the size, and shows the rest as over it", () => {
+    expect(slots({ slots: 5, use })).toEqual([
+      ["running", 4],
+      ["granted, starting", 1],
+      ["over capacity", 1],
+    ]);
+  });
+
+  it("has nothing free and nothing over without a limit", () => {
+    expect(slots({ mode: "bypass", slots: 1, use }).map(([label]) => label)).toEqual([
+      "running",
+      "granted, starting",
+      "deferred, holding",
+    ]);
+  });
+});
+
+describe("settings", () => {
+  it("sends of a changed group what differs alone", () => {
+    const old = group();
+    expect(settingsOf({ ...draftOf(old), slots: "8" }, "edit", old)).toEqual({ slots: 8 });
+    expect(settingsOf(draftOf(old), "edit", old)).toEqual({});
+  });
+
+  it("keeps size and description of an adopted pool", () => {
+    expect(settingsOf({ ...draftOf(), pool: "p" }, "adopt")).toEqual({ ageing_seconds: 0, strategy: "strict" });
+  });
+
+  it("finds what can not be", () => {
+    const draft = { ...draftOf(), ageing: "x", passes: "0", slots: "1.5", strategy: "backfill" as const };
+    expect(Object.keys(faultsOf(draft, "create")).sort()).toEqual(["ageing", "passes", "pool", "slots"]);
+    expect(faultsOf({ ...draftOf(), pool: "p", unlimited: true }, "create")).toEqual({});
+  });
+
+  it("offers pools that are ordinary", () => {
+    expect(ordinary(["default_pool", "w", "w.running", "slotgroups.unlimited", "x.running"], ["w"])).toEqual([
+      "default_pool",
+      "x.running",
+    ]);
+  });
+});
+
+describe("the audit log", () => {
+  it("shows what differs", () => {
+    expect(change({ new: { forced: false, priority: 90 }, old: { forced: false, priority: 10 } })).toBe("priority 10 → 90");
+    expect(change({ new: { max_passes: 10, slots: 4 }, old: null })).toBe("max passes 10, slots 4");
+    expect(change({ new: null, old: null })).toBe("");
+  });
+});
