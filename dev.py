@@ -165,7 +165,7 @@ class Environment:
     def _wheel_hash(self) -> str:
         files = [ROOT / name for name in ("pyproject.toml", "README.md", "LICENSE")]
         package = (ROOT / "airflow_slotgroups").rglob("*")
-        files += [path for path in package if path.is_file() and "__pycache__" not in path.parts]
+        files += [p for p in package if p.is_file() and not {"__pycache__", "node_modules"} & set(p.parts)]
         return digest(sorted(files), self.python)
 
 
