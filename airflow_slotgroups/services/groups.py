@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy.exc import IntegrityError
@@ -239,6 +239,9 @@ def change_group(
     if aged:
         reorder(session, group.name, row.ageing_seconds)
     write_audit(session, "set", who=who, group=group.name, old=old, new=settings_of(row), comment=comment)
+    if change.description is not None and group.pool is not None:
+        # Admin → Pools shows it, and dissolving leaves it.
+        put_pool(session, replace(group.pool, description=change.description), exists=True)
     keep_pools(session, [group], now)
 
 

@@ -12,6 +12,7 @@ from airflow.models.log import Log
 from airflow.models.team import Team, dag_bundle_team_association_table
 
 from airflow_slotgroups.airflow_core import locks
+from airflow_slotgroups.airflow_core.pools import read_pools
 from airflow_slotgroups.coordinator.cycle import Cycle
 from airflow_slotgroups.domain.errors import (
     BusyError,
@@ -331,6 +332,20 @@ def test_a_mode_that_it_has_already_is_no_change(world: World) -> None:
     set_mode("P", Mode.ACTIVE, who=WHO)
 
     assert [event for event, _ in events(world)] == ["set"]
+
+
+def test_a_new_description_is_that_of_the_pool_too(world: World) -> None:
+    """Admin → Pools shows it, and dissolving leaves it."""
+    world.group("P", 1, description="old")
+    world.group("P", 2, description="new")
+    with world.database.session() as session:
+        assert read_pools(session, ["P"])["P"].description == "new"
+    world.group("P", 3)
+    groups.dissolve("P", who=WHO)
+
+    with world.database.session() as session:
+        pool = read_pools(session, ["P"])["P"]
+    assert (pool.slots, pool.description) == (3, "new")
 
 
 def test_an_ordinary_pool_has_no_levers(world: World) -> None:
