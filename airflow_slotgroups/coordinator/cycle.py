@@ -156,7 +156,7 @@ class Cycle:
         elif decision.plan.grants:
             group.row.stalled_since = group.row.stalled_since or now
         keep_pools(session, [group], now)
-        return [Event(What.GRANT, task.pool, now - task.arrived_at) for task in granted]
+        return [Event(What.GRANTS, task.pool, now - task.arrived_at) for task in granted]
 
 
 def has_room(group: StoredGroup, used: int) -> bool:

@@ -31,13 +31,13 @@ INTERVAL = 10.0
 class What(Word):
     """What a cycle did to a request, by the name of its counter."""
 
-    GRANT = "grants"
-    PUT_BACK = "put_backs"
-    DISCOVERY = "discoveries"
-    RELEASE = "releases"
+    GRANTS = "grants"
+    PUT_BACKS = "put_backs"
+    DISCOVERIES = "discoveries"
+    RELEASES = "releases"
 
 
-TIMERS = {What.GRANT: "wait", What.RELEASE: "hold"}
+TIMERS = {What.GRANTS: "wait", What.RELEASES: "hold"}
 """What the duration of an event is."""
 
 

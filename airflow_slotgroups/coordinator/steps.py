@@ -60,7 +60,7 @@ class Desk:
     def note_ended(self, session: Session, ids: Collection[int]) -> None:
         """Note how long the slots were held that are free now."""
         for pool, held in holds_of(session, ids):
-            self.events.append(Event(What.RELEASE, pool, held))
+            self.events.append(Event(What.RELEASES, pool, held))
 
 
 Groups = Sequence[StoredGroup]
@@ -114,7 +114,7 @@ def settle(desk: Desk, session: Session, groups: Groups, found: HolderChanges, n
     desk.note_ended(session, settle_holders(session, found.findings, now))
     back = take_back(session, found.unstartable, not_before=None)
     back += take_back(session, found.overdue, not_before=now + desk.lease, notice=UNUSED)
-    desk.events += [Event(What.PUT_BACK, task.pool) for task in back]
+    desk.events += [Event(What.PUT_BACKS, task.pool) for task in back]
 
 
 def find_uncounted(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stranger]:
@@ -160,7 +160,7 @@ def enqueue_them(desk: Desk, session: Session, groups: Groups, found: list[Arriv
         now,
         allow_run_priority=desk.allow_run_priority,
     )
-    desk.events += [Event(What.DISCOVERY, pool) for pool in found_in]
+    desk.events += [Event(What.DISCOVERIES, pool) for pool in found_in]
 
 
 def find_overdue_waiters(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Expired]:

@@ -101,12 +101,12 @@ def test_statsd_without_tags_gets_a_name_for_each_group(
 
 def test_what_a_cycle_did_is_sent(backend: Backend, metrics: Any) -> None:
     events = [
-        Event(What.GRANT, "wh", seconds(5)),
-        Event(What.GRANT, "wh", seconds(7)),
-        Event(What.GRANT, "x", seconds(1)),
-        Event(What.RELEASE, "wh", seconds(60)),
-        Event(What.DISCOVERY, "wh"),
-        Event(What.PUT_BACK, "wh"),
+        Event(What.GRANTS, "wh", seconds(5)),
+        Event(What.GRANTS, "wh", seconds(7)),
+        Event(What.GRANTS, "x", seconds(1)),
+        Event(What.RELEASES, "wh", seconds(60)),
+        Event(What.DISCOVERIES, "wh"),
+        Event(What.PUT_BACKS, "wh"),
     ]
     metrics.cycle_ended(0.25, events)
 

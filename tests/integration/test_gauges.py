@@ -167,21 +167,21 @@ def test_what_a_cycle_tells_of_itself(world: World) -> None:
     events = world.round().events
 
     assert [(event.what, event.pool) for event in events] == [
-        (What.DISCOVERY, "P"),
-        (What.DISCOVERY, "P"),
-        (What.GRANT, "P"),
+        (What.DISCOVERIES, "P"),
+        (What.DISCOVERIES, "P"),
+        (What.GRANTS, "P"),
     ]
     assert events[-1].took is not None
     assert round(events[-1].took.total_seconds()) == 10
     scheduler.do("pause", "dag", True)
-    assert world.round().events == [Event(What.PUT_BACK, "P")]
+    assert world.round().events == [Event(What.PUT_BACKS, "P")]
     scheduler.do("pause", "dag", False)
     world.round()
     scheduler.run_to(first)
     world.clock.advance(60)
     scheduler.do("end", first, "success")
     released, granted = world.round().events
-    assert (released.what, granted.what) == (What.RELEASE, What.GRANT)
+    assert (released.what, granted.what) == (What.RELEASES, What.GRANTS)
     assert released.took is not None
     assert round(released.took.total_seconds()) == 60
 
