@@ -47,4 +47,4 @@ with queue_dag("e_group", "e_group"):
     nap.override(task_id="third", priority_weight=1)(0)
 
 with DAG("e_cluster", schedule=None):
-    hold_each.partial(gate=GATE).expand(number=[0, 1])
+    hold_each.partial(gate=GATE).expand(number=list(range(6)))
