@@ -31,7 +31,8 @@ def running_pool(pool: str) -> str:
 def check_group_name(pool: str) -> str:
     """Return `pool` if a group may bear that name.
 
-    :raises InvalidNameError: the name is empty, too long, or that of a pool that groups use themselves.
+    :raises InvalidNameError: the name is empty, too long, has a line break, which no path of the API server can
+        have, or is that of a pool that groups use themselves.
     """
     if not pool.strip():
         raise InvalidNameError(pool, "the name is empty", "give the group a name")
@@ -41,6 +42,8 @@ def check_group_name(pool: str) -> str:
             f"the name has {len(pool)} characters",
             f"choose one of at most {MAX_NAME_LENGTH}, so that '<name>{RUNNING_SUFFIX}' still is a pool's name",
         )
+    if "\n" in pool or "\r" in pool:
+        raise InvalidNameError(pool, "the name has a line break", "choose a name of one line")
     if pool == UNLIMITED_POOL:
         raise InvalidNameError(pool, "forced starts use that pool", "choose another name")
     return pool

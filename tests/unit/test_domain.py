@@ -93,6 +93,10 @@ BAD_NAMES = {
         f"'{'x' * 249}' can not be a slot group: the name has 249 characters; choose one of at most 248, so that"
         " '<name>.running' still is a pool's name",
     ),
+    "a line break": (
+        "a\nb",
+        "'a\nb' can not be a slot group: the name has a line break; choose a name of one line",
+    ),
     "the pool of forced starts": (
         UNLIMITED_POOL,
         "'slotgroups.unlimited' can not be a slot group: forced starts use that pool; choose another name",
