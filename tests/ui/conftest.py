@@ -1,0 +1,86 @@
+"""One Airflow and one browser for all tests of the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from devtools.deployment import Deployment
+from devtools.rest import RestClient
+
+from .servers import api_server
+from .world import World, pages_of
+
+CHROMIUM = os.environ.get("SLOTGROUPS_TEST_CHROMIUM", "/usr/bin/chromium")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PASSWORDS = {"admin": "admin-secret", "viewer": "viewer-secret"}
+PREFIX = "/deep/airflow"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    if not Path(CHROMIUM).is_file():
+        pytest.skip(f"no browser at {CHROMIUM}: SLOTGROUPS_TEST_CHROMIUM names another")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def airflow(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """An Airflow on SQLite, with the DAGs of these tests."""
+    home = tmp_path_factory.mktemp("ui")
+    dags = home / "dags"
+    shutil.copytree(Path(__file__).parent / "dags", dags, ignore=shutil.ignore_patterns("__pycache__"))
+    (home / "gates").mkdir()
+    with Deployment(home, dags=dags, config={"AIRFLOW__CORE__PARALLELISM": "24"}) as airflow:
+        airflow.migrate()
+        airflow.start()
+        yield airflow
+        (home / "gates" / "everything").touch()
+
+
+@pytest.fixture(scope="session")
+def world(airflow: Deployment) -> Iterator[World]:
+    """The Airflow with an API server for people, who are all administrators."""
+    with api_server(airflow, "api-people") as address:
+        airflow.rest = RestClient(address)
+        airflow.wait_dag_parsed(["ui_drain", "ui_legacy"])
+        yield World(airflow, address)
+
+
+@pytest.fixture(scope="session")
+def guarded(world: World) -> Iterator[str]:
+    """The address of an API server with users and passwords, under a path prefix."""
+    passwords = world.airflow.home / "passwords.json"
+    passwords.write_text(json.dumps(PASSWORDS))
+    config = {
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
+    }
+    with api_server(world.airflow, "api-guarded", PREFIX, config) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser, world: World) -> Iterator[Page]:
+    """A page of an administrator; an error of the page's own scripts fails the test."""
+    with pages_of(browser, world.address) as page:
+        yield page
