@@ -93,6 +93,8 @@ class Moves:
         self.world = world
         self.scheduler = scheduler
         self.clock = world.clock
+        self.came_again: set[int] = set()
+        """Requests whose try was scheduled anew after it ran: the next cycle gives their slots back (S32)."""
 
     def play(self, name: str, pick: int) -> None:
         """Make a move; one that is refused, or finds its rows locked, does not happen."""
@@ -184,8 +186,10 @@ class Moves:
         key = self.choose(pick, "running")
         if key is not None:
             note(f"  {key} is rescheduled and due")
+            granted = look(self.world.database, self.clock.now).live("granted")
             self.scheduler.do("reschedule", key)
             self.scheduler.do("due", key)
+            self.came_again |= {request.id for request in granted if key_of(request) == key}
 
     def skip(self, pick: int) -> None:
         """By a branch, a trigger rule or fail_fast: nothing tells of it."""
@@ -365,7 +369,10 @@ class History(RuleBasedStateMachine):
         assert not self.world.cycle.run().errors
         self.judge(cycle_kept_the_rules(before, self.look()))
         self.world.sweep.run()
-        self.judge(when_settled(self.look()))
+        facts = self.look()
+        self.judge(when_settled(facts))
+        still = [key_of(request) for request in facts.live() if request.id in self.moves.came_again]
+        assert not still, f"scheduled anew after they ran, and hold their slots: {still}"
 
     @rule(pick=PICKS)
     def cycle_and_go(self, pick: int) -> None:
