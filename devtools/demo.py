@@ -125,7 +125,8 @@ def summarize_groups(airflow: Deployment, run_id: str, grants: Sequence[Grant]) 
 
 def stay(airflow: Deployment) -> None:
     """Leave Airflow running until Ctrl-C."""
-    print(f"\nAirflow goes on at {airflow.url} (no password). Ctrl-C stops it.", flush=True)
+    print(f"\nAirflow goes on at {airflow.url} (no password). Ctrl-C stops it.")
+    print(f"Its slot groups: {airflow.url}/plugin/slot-groups", flush=True)
     try:
         while True:
             time.sleep(3600)

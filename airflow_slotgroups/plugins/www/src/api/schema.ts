@@ -4,6 +4,166 @@
  */
 
 export interface paths {
+    "/api/v1/adopt/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Adopt Pool
+         * @description Turn an ordinary pool into a slot group, with its tasks in flight.
+         */
+        post: operations["adopt_pool_api_v1_adopt__pool__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Audit
+         * @description List what people did to a group and its requests, the last action first.
+         */
+        get: operations["list_audit_api_v1_audit__pool__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bypass/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bypass Group
+         * @description Lift the limit.
+         */
+        post: operations["bypass_group_api_v1_bypass__pool__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/coordinators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Coordinators
+         * @description List who lets waiters in.
+         */
+        get: operations["list_coordinators_api_v1_coordinators_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dissolve/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Dissolve Group
+         * @description Turn a slot group back into an ordinary pool, with its tasks in flight.
+         */
+        post: operations["dissolve_group_api_v1_dissolve__pool__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ended/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Ended
+         * @description List the requests that have ended in the last hours, the last one first.
+         */
+        get: operations["list_ended_api_v1_ended__pool__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain
+         * @description Answer for any task instance, in a slot group or not.
+         */
+        get: operations["explain_api_v1_explain_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/force-start/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Force Start
+         * @description Let waiters in at once, past queue and capacity; the reasons name what still holds them.
+         */
+        post: operations["force_start_api_v1_force_start__pool__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/groups": {
         parameters: {
             query?: never;
@@ -56,107 +216,27 @@ export interface paths {
         patch: operations["change_group_api_v1_groups__pool__patch"];
         trace?: never;
     };
-    "/api/v1/adopt/{pool}": {
+    "/api/v1/health": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
-         * Adopt Pool
-         * @description Turn an ordinary pool into a slot group, with its tasks in flight.
+         * Get Health
+         * @description Say what keeps tasks waiting that should not, and what to do; of pools that the reader may see.
          */
-        post: operations["adopt_pool_api_v1_adopt__pool__post"];
+        get: operations["get_health_api_v1_health_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/dissolve/{pool}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Dissolve Group
-         * @description Turn a slot group back into an ordinary pool, with its tasks in flight.
-         */
-        post: operations["dissolve_group_api_v1_dissolve__pool__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/pause/{pool}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Pause Group
-         * @description Let nobody in; holders finish.
-         */
-        post: operations["pause_group_api_v1_pause__pool__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/resume/{pool}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Resume Group
-         * @description Let waiters in again.
-         */
-        post: operations["resume_group_api_v1_resume__pool__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/bypass/{pool}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Bypass Group
-         * @description Lift the limit.
-         */
-        post: operations["bypass_group_api_v1_bypass__pool__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/waiters/{pool}": {
+    "/api/v1/history/{pool}": {
         parameters: {
             query?: never;
             header?: never;
@@ -164,10 +244,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Waiters
-         * @description List who waits, in the order in which they are let in, each with its reason.
+         * Get History
+         * @description Tell what was in a group in each of so many equal stretches of the last hours, for charts.
          */
-        get: operations["list_waiters_api_v1_waiters__pool__get"];
+        get: operations["get_history_api_v1_history__pool__get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -196,7 +276,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/force-start/{pool}": {
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Me
+         * @description Answer for one group, or for groups as such; so that a page offers nothing that would be refused.
+         */
+        get: operations["me_api_v1_me_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pause/{pool}": {
         parameters: {
             query?: never;
             header?: never;
@@ -206,10 +306,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Force Start
-         * @description Let waiters in at once, past queue and capacity; the reasons name what still holds them.
+         * Pause Group
+         * @description Let nobody in; holders finish.
          */
-        post: operations["force_start_api_v1_force_start__pool__post"];
+        post: operations["pause_group_api_v1_pause__pool__post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -230,6 +330,26 @@ export interface paths {
          * @description Give waiters another priority, or put them before all others.
          */
         post: operations["prioritize_api_v1_prioritize__pool__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/resume/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume Group
+         * @description Let waiters in again.
+         */
+        post: operations["resume_group_api_v1_resume__pool__post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -276,7 +396,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/ended/{pool}": {
+    "/api/v1/waiters/{pool}": {
         parameters: {
             query?: never;
             header?: never;
@@ -284,30 +404,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Ended
-         * @description List the requests that have ended in the last hours, the last one first.
+         * List Waiters
+         * @description List who waits, in the order in which they are let in, each with its reason.
          */
-        get: operations["list_ended_api_v1_ended__pool__get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/history/{pool}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get History
-         * @description Tell what was in a group in each of so many equal stretches of the last hours, for charts.
-         */
-        get: operations["get_history_api_v1_history__pool__get"];
+        get: operations["list_waiters_api_v1_waiters__pool__get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -336,106 +436,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/audit/{pool}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Audit
-         * @description List what people did to a group and its requests, the last action first.
-         */
-        get: operations["list_audit_api_v1_audit__pool__get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/health": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Health
-         * @description Say what keeps tasks waiting that should not, and what to do; of pools that the reader may see.
-         */
-        get: operations["get_health_api_v1_health_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/coordinators": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Coordinators
-         * @description List who lets waiters in.
-         */
-        get: operations["list_coordinators_api_v1_coordinators_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/explain": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Explain
-         * @description Answer for any task instance, in a slot group or not.
-         */
-        get: operations["explain_api_v1_explain_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/me": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Me
-         * @description Answer for one group, or for groups as such; so that a page offers nothing that would be refused.
-         */
-        get: operations["me_api_v1_me_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -451,32 +451,32 @@ export interface components {
          * @description A manual action. What it was done to is null for a DAG that the reader may not see.
          */
         AuditOut: {
-            /** Id */
-            id: number;
-            /** At */
-            at: string | null;
             /** Action */
             action: string;
-            /** Who */
-            who: string | null;
+            /** At */
+            at: string | null;
+            /** Comment */
+            comment: string | null;
             /** Dag Id */
             dag_id: string | null;
-            /** Run Id */
-            run_id: string | null;
-            /** Task Id */
-            task_id: string | null;
+            /** Id */
+            id: number;
             /** Map Index */
             map_index: number | null;
-            /** Old */
-            old: {
-                [key: string]: unknown;
-            } | null;
             /** New */
             new: {
                 [key: string]: unknown;
             } | null;
-            /** Comment */
-            comment: string | null;
+            /** Old */
+            old: {
+                [key: string]: unknown;
+            } | null;
+            /** Run Id */
+            run_id: string | null;
+            /** Task Id */
+            task_id: string | null;
+            /** Who */
+            who: string | null;
         };
         /**
          * AuditPageOut
@@ -497,21 +497,12 @@ export interface components {
          */
         BucketOut: {
             /**
-             * Start
-             * Format: date-time
-             */
-            start: string;
-            /**
              * End
              * Format: date-time
              */
             end: string;
             /** Granted */
             granted: number;
-            /** Wait Median Seconds */
-            wait_median_seconds: number | null;
-            /** Wait P95 Seconds */
-            wait_p95_seconds: number | null;
             /** Hold Median Seconds */
             hold_median_seconds: number | null;
             /** Hold P95 Seconds */
@@ -523,6 +514,15 @@ export interface components {
              * @description at the end; -1 for no limit, null while there was no group
              */
             size: number | null;
+            /**
+             * Start
+             * Format: date-time
+             */
+            start: string;
+            /** Wait Median Seconds */
+            wait_median_seconds: number | null;
+            /** Wait P95 Seconds */
+            wait_p95_seconds: number | null;
         };
         /**
          * ChangedOut
@@ -537,16 +537,16 @@ export interface components {
          * @description One limit with its value and its use.
          */
         CheckOut: {
-            /** Name */
-            name: string;
             /** Holds */
             holds: boolean;
+            /** Name */
+            name: string;
             /** Text */
             text: string;
-            /** Value */
-            value: string;
             /** Use */
             use: string;
+            /** Value */
+            value: string;
         };
         /**
          * Code
@@ -567,8 +567,27 @@ export interface components {
          * @description A coordinator as it last reported itself.
          */
         CoordinatorOut: {
+            /** Alive */
+            alive: boolean;
+            /** Cycle Seconds */
+            cycle_seconds: number | null;
+            /**
+             * Failing
+             * @description its last cycle failed: see the log of the scheduler beside it
+             */
+            failing: boolean;
+            /**
+             * Heartbeat At
+             * Format: date-time
+             */
+            heartbeat_at: string;
             /** Hostname */
             hostname: string;
+            /**
+             * Last Cycle At
+             * @description when a cycle last ended well
+             */
+            last_cycle_at: string | null;
             /** Pid */
             pid: number;
             /**
@@ -576,32 +595,13 @@ export interface components {
              * @description the scheduler beside it; null when it runs alone
              */
             scheduler_job_id: number | null;
-            /** Version */
-            version: string;
             /**
              * Started At
              * Format: date-time
              */
             started_at: string;
-            /**
-             * Heartbeat At
-             * Format: date-time
-             */
-            heartbeat_at: string;
-            /**
-             * Last Cycle At
-             * @description when a cycle last ended well
-             */
-            last_cycle_at: string | null;
-            /** Cycle Seconds */
-            cycle_seconds: number | null;
-            /** Alive */
-            alive: boolean;
-            /**
-             * Failing
-             * @description its last cycle failed: see the log of the scheduler beside it
-             */
-            failing: boolean;
+            /** Version */
+            version: string;
         };
         /**
          * CoordinatorsOut
@@ -635,75 +635,75 @@ export interface components {
          * @description A request that has ended. What the reader may not see of it is null.
          */
         EndedOut: {
-            /** Request Id */
-            request_id: number;
-            kind: components["schemas"]["Kind"];
-            /** Dag Id */
-            dag_id: string | null;
-            /** Run Id */
-            run_id: string | null;
-            /** Task Id */
-            task_id: string | null;
-            /** Map Index */
-            map_index: number | null;
-            /** Try Number */
-            try_number: number;
-            /** Slots */
-            slots: number;
-            /** Priority */
-            priority: number;
-            state: components["schemas"]["RequestState"];
             /** @description how it came in; null when it never did */
             admission: components["schemas"]["Admission"] | null;
-            end_reason: components["schemas"]["EndReason"] | null;
             /**
              * Arrived At
              * Format: date-time
              */
             arrived_at: string;
-            /** Granted At */
-            granted_at: string | null;
+            /** Comment */
+            comment: string | null;
+            /** Dag Id */
+            dag_id: string | null;
+            end_reason: components["schemas"]["EndReason"] | null;
             /**
              * Ended At
              * Format: date-time
              */
             ended_at: string;
-            /** Waited Seconds */
-            waited_seconds: number | null;
+            /** Granted At */
+            granted_at: string | null;
             /** Held Seconds */
             held_seconds: number | null;
-            /** Comment */
-            comment: string | null;
+            kind: components["schemas"]["Kind"];
+            /** Map Index */
+            map_index: number | null;
+            /** Priority */
+            priority: number;
+            /** Request Id */
+            request_id: number;
+            /** Run Id */
+            run_id: string | null;
+            /** Slots */
+            slots: number;
+            state: components["schemas"]["RequestState"];
+            /** Task Id */
+            task_id: string | null;
+            /** Try Number */
+            try_number: number;
+            /** Waited Seconds */
+            waited_seconds: number | null;
         };
         /**
          * EndedPageOut
          * @description A page of ended requests, the last one first.
          */
         EndedPageOut: {
-            /** Requests */
-            requests: components["schemas"]["EndedOut"][];
-            /** Total */
-            total: number;
             /**
              * Hidden
              * @description of this page, rows of DAGs that the reader may not see: counted, not named
              */
             hidden: number;
+            /** Requests */
+            requests: components["schemas"]["EndedOut"][];
+            /** Total */
+            total: number;
         };
         /**
          * ErrorOut
          * @description What is wrong, with which value, and what to do.
          */
         ErrorOut: {
-            /** Detail */
-            detail: string;
-            /** Remedy */
-            remedy?: string | null;
             /**
              * Can Retry
              * @default false
              */
             can_retry: boolean;
+            /** Detail */
+            detail: string;
+            /** Remedy */
+            remedy?: string | null;
         };
         /**
          * EstimateOut
@@ -723,101 +723,101 @@ export interface components {
          *     behind for its place to be told.
          */
         ExplanationOut: {
-            /** Sentence */
-            sentence: string;
-            /** Name */
-            name: string;
             /** Checks */
             checks: components["schemas"]["CheckOut"][];
+            /** Name */
+            name: string;
             /** Pool */
             pool?: string | null;
             request?: components["schemas"]["RequestOut"] | null;
+            /** Sentence */
+            sentence: string;
         };
         /**
          * GroupChangeIn
          * @description What to change; what is left out stays.
          */
         GroupChangeIn: {
-            /** Slots */
-            slots?: number | null;
-            /** Description */
-            description?: string | null;
-            strategy?: components["schemas"]["Strategy"] | null;
-            /** Max Passes */
-            max_passes?: number | null;
             /** Ageing Seconds */
             ageing_seconds?: number | null;
             /** Comment */
             comment?: string | null;
+            /** Description */
+            description?: string | null;
+            /** Max Passes */
+            max_passes?: number | null;
+            /** Slots */
+            slots?: number | null;
+            strategy?: components["schemas"]["Strategy"] | null;
         };
         /**
          * GroupIn
          * @description A new group.
          */
         GroupIn: {
-            /** Slots */
-            slots: number;
-            /** Description */
-            description?: string | null;
-            strategy?: components["schemas"]["Strategy"] | null;
-            /** Max Passes */
-            max_passes?: number | null;
             /** Ageing Seconds */
             ageing_seconds?: number | null;
             /** Comment */
             comment?: string | null;
+            /** Description */
+            description?: string | null;
+            /** Max Passes */
+            max_passes?: number | null;
             /** Pool */
             pool: string;
+            /** Slots */
+            slots: number;
+            strategy?: components["schemas"]["Strategy"] | null;
         };
         /**
          * GroupOut
          * @description A slot group.
          */
         GroupOut: {
-            /** Pool */
-            pool: string;
-            /**
-             * Slots
-             * @description -1 for no limit
-             */
-            slots: number;
-            mode: components["schemas"]["Mode"];
-            strategy: components["schemas"]["Strategy"];
-            /** Max Passes */
-            max_passes: number;
             /** Ageing Seconds */
             ageing_seconds: number;
             /** Description */
             description: string;
-            use: components["schemas"]["UseOut"];
             /**
              * Free
              * @description none without a limit
              */
             free: number | null;
-            /** Overdraft */
-            overdraft: number;
-            /** Waiting */
-            waiting: number;
             /** Holding */
             holding: number;
-            /** Oldest Wait Since */
-            oldest_wait_since: string | null;
+            /** Max Passes */
+            max_passes: number;
+            mode: components["schemas"]["Mode"];
             next_in: components["schemas"]["NextOut"] | null;
             /** Notice */
             notice: string | null;
+            /** Oldest Wait Since */
+            oldest_wait_since: string | null;
+            /** Overdraft */
+            overdraft: number;
+            /** Pool */
+            pool: string;
             /** Problems */
             problems: components["schemas"]["ProblemOut"][];
+            /**
+             * Slots
+             * @description -1 for no limit
+             */
+            slots: number;
+            strategy: components["schemas"]["Strategy"];
+            use: components["schemas"]["UseOut"];
+            /** Waiting */
+            waiting: number;
         };
         /**
          * GroupsOut
          * @description All groups, and whether anybody lets waiters in.
          */
         GroupsOut: {
-            /** Groups */
-            groups: components["schemas"]["GroupOut"][];
             /** Coordinators Alive */
             coordinators_alive: number;
+            /** Groups */
+            groups: components["schemas"]["GroupOut"][];
         };
         /**
          * HealthOut
@@ -848,16 +848,16 @@ export interface components {
          * @description Who asks, and what he may do with slot groups; a row of a queue says itself whether he may act on it.
          */
         MeOut: {
-            /** Name */
-            name: string;
-            /** Can Read */
-            can_read: boolean;
-            /** Can Create */
-            can_create: boolean;
             /** Can Change */
             can_change: boolean;
+            /** Can Create */
+            can_create: boolean;
             /** Can Delete */
             can_delete: boolean;
+            /** Can Read */
+            can_read: boolean;
+            /** Name */
+            name: string;
         };
         /**
          * Mode
@@ -870,43 +870,43 @@ export interface components {
          * @description The waiter that is let in next.
          */
         NextOut: {
-            /** Request Id */
-            request_id: number;
             /** Dag Id */
             dag_id: string;
-            /** Run Id */
-            run_id: string;
-            /** Task Id */
-            task_id: string;
             /** Map Index */
             map_index: number;
+            /** Request Id */
+            request_id: number;
+            /** Run Id */
+            run_id: string;
             /** Slots */
             slots: number;
+            /** Task Id */
+            task_id: string;
         };
         /**
          * PriorityIn
          * @description The new priority, bigger goes first; null puts them before all others.
          */
         PriorityIn: {
-            /** Comment */
-            comment?: string | null;
-            /** Request Ids */
-            request_ids?: number[];
-            /** Dag Id */
-            dag_id?: string | null;
-            /** Task Id */
-            task_id?: string | null;
-            /** Run Id */
-            run_id?: string | null;
-            /** Map Index */
-            map_index?: number | null;
             /**
              * All
              * @default false
              */
             all: boolean;
+            /** Comment */
+            comment?: string | null;
+            /** Dag Id */
+            dag_id?: string | null;
+            /** Map Index */
+            map_index?: number | null;
             /** Priority */
             priority?: number | null;
+            /** Request Ids */
+            request_ids?: number[];
+            /** Run Id */
+            run_id?: string | null;
+            /** Task Id */
+            task_id?: string | null;
         };
         /**
          * ProblemOut
@@ -915,12 +915,12 @@ export interface components {
         ProblemOut: {
             /** Code */
             code: string;
-            /** Where */
-            where: string;
-            /** Text */
-            text: string;
             /** Remedy */
             remedy: string;
+            /** Text */
+            text: string;
+            /** Where */
+            where: string;
         };
         /**
          * RequestOut
@@ -928,48 +928,48 @@ export interface components {
          */
         RequestOut: {
             /**
+             * Can Act
+             * @description whether the reader may force, prioritise or suspend it
+             */
+            can_act: boolean;
+            /** Dag Id */
+            dag_id: string | null;
+            /** @description from hold times of recent requests and the slots ahead; null when they are too few */
+            estimate?: components["schemas"]["EstimateOut"] | null;
+            kind: components["schemas"]["Kind"];
+            /** Map Index */
+            map_index: number | null;
+            /** Notice */
+            notice: string | null;
+            /**
              * Position
              * @description place in the queue, from 1; none for a holder
              */
             position: number | null;
-            state: components["schemas"]["RequestState"];
-            kind: components["schemas"]["Kind"];
-            /** Request Id */
-            request_id: number;
-            /** Dag Id */
-            dag_id: string | null;
-            /** Run Id */
-            run_id: string | null;
-            /** Task Id */
-            task_id: string | null;
-            /** Map Index */
-            map_index: number | null;
-            /** Try Number */
-            try_number: number;
-            /** Slots */
-            slots: number;
             /** Priority */
             priority: number;
+            /** Reason */
+            reason: string | null;
+            /** Reason Code */
+            reason_code: components["schemas"]["Code"] | string;
+            /** Request Id */
+            request_id: number;
+            /** Run Id */
+            run_id: string | null;
+            /** Seconds */
+            seconds: number;
             /**
              * Since
              * Format: date-time
              */
             since: string;
-            /** Seconds */
-            seconds: number;
-            /** Reason Code */
-            reason_code: components["schemas"]["Code"] | string;
-            /** Reason */
-            reason: string | null;
-            /** Notice */
-            notice: string | null;
-            /**
-             * Can Act
-             * @description whether the reader may force, prioritise or suspend it
-             */
-            can_act: boolean;
-            /** @description from hold times of recent requests and the slots ahead; null when they are too few */
-            estimate?: components["schemas"]["EstimateOut"] | null;
+            /** Slots */
+            slots: number;
+            state: components["schemas"]["RequestState"];
+            /** Task Id */
+            task_id: string | null;
+            /** Try Number */
+            try_number: number;
         };
         /**
          * RequestState
@@ -982,15 +982,15 @@ export interface components {
          * @description A page of requests.
          */
         RequestsOut: {
-            /** Requests */
-            requests: components["schemas"]["RequestOut"][];
-            /** Total */
-            total: number;
             /**
              * Hidden
              * @description of this page, rows of DAGs that the reader may not see: counted, not named
              */
             hidden: number;
+            /** Requests */
+            requests: components["schemas"]["RequestOut"][];
+            /** Total */
+            total: number;
         };
         /**
          * Strategy
@@ -1003,18 +1003,18 @@ export interface components {
          * @description Slots in use, by what for.
          */
         UseOut: {
-            /** Running */
-            running: number;
-            /** Queued */
-            queued: number;
-            /** Starting */
-            starting: number;
             /** Deferred */
             deferred: number;
-            /** Sections */
-            sections: number;
             /** Outside */
             outside: number;
+            /** Queued */
+            queued: number;
+            /** Running */
+            running: number;
+            /** Sections */
+            sections: number;
+            /** Starting */
+            starting: number;
             /** Total */
             total: number;
         };
@@ -1035,15 +1035,15 @@ export interface components {
          * @description A task that names the pool.
          */
         UsingTaskOut: {
-            /** Task Id */
-            task_id: string;
-            /** Slots */
-            slots: number;
             /**
              * Outside
              * @description it names the running pool, and so runs outside the queue
              */
             outside: boolean;
+            /** Slots */
+            slots: number;
+            /** Task Id */
+            task_id: string;
         };
         /**
          * WhereUsedOut
@@ -1063,23 +1063,23 @@ export interface components {
          * @description Which waiting requests are meant: by number, by task, by run, by DAG, or all of them.
          */
         WhichIn: {
-            /** Comment */
-            comment?: string | null;
-            /** Request Ids */
-            request_ids?: number[];
-            /** Dag Id */
-            dag_id?: string | null;
-            /** Task Id */
-            task_id?: string | null;
-            /** Run Id */
-            run_id?: string | null;
-            /** Map Index */
-            map_index?: number | null;
             /**
              * All
              * @default false
              */
             all: boolean;
+            /** Comment */
+            comment?: string | null;
+            /** Dag Id */
+            dag_id?: string | null;
+            /** Map Index */
+            map_index?: number | null;
+            /** Request Ids */
+            request_ids?: number[];
+            /** Run Id */
+            run_id?: string | null;
+            /** Task Id */
+            task_id?: string | null;
         };
     };
     responses: never;
@@ -1090,6 +1090,791 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    adopt_pool_api_v1_adopt__pool__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["GroupChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    list_audit_api_v1_audit__pool__get: {
+        parameters: {
+            query?: {
+                limit?: number;
+                before?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPageOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    bypass_group_api_v1_bypass__pool__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CommentIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    list_coordinators_api_v1_coordinators_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CoordinatorsOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    dissolve_group_api_v1_dissolve__pool__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DissolveIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    list_ended_api_v1_ended__pool__get: {
+        parameters: {
+            query?: {
+                hours?: number;
+                dag_id?: string | null;
+                task_id?: string | null;
+                run_id?: string | null;
+                /** @description released or cancelled */
+                state?: components["schemas"]["RequestState"] | null;
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedPageOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    explain_api_v1_explain_get: {
+        parameters: {
+            query: {
+                dag_id: string;
+                task_id: string;
+                run_id: string;
+                map_index?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplanationOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    force_start_api_v1_force_start__pool__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WhichIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
     list_groups_api_v1_groups_get: {
         parameters: {
             query?: never;
@@ -1565,21 +2350,14 @@ export interface operations {
             };
         };
     };
-    adopt_pool_api_v1_adopt__pool__post: {
+    get_health_api_v1_health_get: {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                /** @description Name of the slot group */
-                pool: string;
-            };
+            path?: never;
             cookie?: never;
         };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["GroupChangeIn"];
-            };
-        };
+        requestBody?: never;
         responses: {
             /** @description Successful Response */
             200: {
@@ -1587,7 +2365,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["GroupOut"];
+                    "application/json": components["schemas"]["HealthOut"];
                 };
             };
             /** @description Bad Request */
@@ -1664,411 +2442,11 @@ export interface operations {
             };
         };
     };
-    dissolve_group_api_v1_dissolve__pool__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Name of the slot group */
-                pool: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["DissolveIn"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    pause_group_api_v1_pause__pool__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Name of the slot group */
-                pool: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["CommentIn"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GroupOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    resume_group_api_v1_resume__pool__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Name of the slot group */
-                pool: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["CommentIn"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GroupOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    bypass_group_api_v1_bypass__pool__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Name of the slot group */
-                pool: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["CommentIn"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GroupOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    list_waiters_api_v1_waiters__pool__get: {
+    get_history_api_v1_history__pool__get: {
         parameters: {
             query?: {
-                dag_id?: string | null;
-                task_id?: string | null;
-                run_id?: string | null;
-                request_id?: number | null;
-                /** @description a part of the names of DAG, task or run, as far as they may be seen */
-                search?: string | null;
-                limit?: number;
-                offset?: number;
+                hours?: number;
+                buckets?: number;
             };
             header?: never;
             path: {
@@ -2085,7 +2463,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RequestsOut"];
+                    "application/json": components["schemas"]["HistoryOut"];
                 };
             };
             /** @description Bad Request */
@@ -2266,7 +2644,101 @@ export interface operations {
             };
         };
     };
-    force_start_api_v1_force_start__pool__post: {
+    me_api_v1_me_get: {
+        parameters: {
+            query?: {
+                pool?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    pause_group_api_v1_pause__pool__post: {
         parameters: {
             query?: never;
             header?: never;
@@ -2276,9 +2748,9 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/json": components["schemas"]["WhichIn"];
+                "application/json": components["schemas"]["CommentIn"];
             };
         };
         responses: {
@@ -2288,7 +2760,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ChangedOut"];
+                    "application/json": components["schemas"]["GroupOut"];
                 };
             };
             /** @description Bad Request */
@@ -2388,6 +2860,105 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChangedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    resume_group_api_v1_resume__pool__post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the slot group */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CommentIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
                 };
             };
             /** @description Bad Request */
@@ -2662,15 +3233,15 @@ export interface operations {
             };
         };
     };
-    list_ended_api_v1_ended__pool__get: {
+    list_waiters_api_v1_waiters__pool__get: {
         parameters: {
             query?: {
-                hours?: number;
                 dag_id?: string | null;
                 task_id?: string | null;
                 run_id?: string | null;
-                /** @description released or cancelled */
-                state?: components["schemas"]["RequestState"] | null;
+                request_id?: number | null;
+                /** @description a part of the names of DAG, task or run, as far as they may be seen */
+                search?: string | null;
                 limit?: number;
                 offset?: number;
             };
@@ -2689,105 +3260,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EndedPageOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    get_history_api_v1_history__pool__get: {
-        parameters: {
-            query?: {
-                hours?: number;
-                buckets?: number;
-            };
-            header?: never;
-            path: {
-                /** @description Name of the slot group */
-                pool: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HistoryOut"];
+                    "application/json": components["schemas"]["RequestsOut"];
                 };
             };
             /** @description Bad Request */
@@ -2883,479 +3356,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WhereUsedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    list_audit_api_v1_audit__pool__get: {
-        parameters: {
-            query?: {
-                limit?: number;
-                before?: number | null;
-            };
-            header?: never;
-            path: {
-                /** @description Name of the slot group */
-                pool: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AuditPageOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    get_health_api_v1_health_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HealthOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    list_coordinators_api_v1_coordinators_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CoordinatorsOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    explain_api_v1_explain_get: {
-        parameters: {
-            query: {
-                dag_id: string;
-                task_id: string;
-                run_id: string;
-                map_index?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplanationOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorOut"];
-                };
-            };
-        };
-    };
-    me_api_v1_me_get: {
-        parameters: {
-            query?: {
-                pool?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MeOut"];
                 };
             };
             /** @description Bad Request */
