@@ -75,8 +75,8 @@ def queue_of(page: Page) -> list[str]:
 
 
 def in_dialog(page: Page) -> Locator:
-    """The dialog that is open."""
-    return page.locator("[role=dialog], [role=alertdialog]")
+    """The dialog of ours that is open; Airflow has its own."""
+    return page.locator("form[role=dialog], form[role=alertdialog]")
 
 
 def confirm(page: Page, button: str, comment: str | None = None) -> None:
