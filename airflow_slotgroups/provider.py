@@ -36,6 +36,12 @@ def options() -> dict[str, Any]:
             "boolean",
             "False",
         ),
+        "fab_view": option(
+            "Show slot groups as a Flask-AppBuilder view too, in category Admin, if the FAB provider is installed."
+            " Airflow 3 lists such views under Legacy Views.",
+            "boolean",
+            "False",
+        ),
         "lease_seconds": option(
             "How long a grant may stay unused by the scheduler before its slots go to somebody else.",
             "float",

@@ -54,6 +54,11 @@ def lease() -> timedelta:
     return positive_seconds("lease_seconds", 60.0)
 
 
+def fab_view() -> bool:
+    """Return whether there is a view for Flask-AppBuilder too."""
+    return conf.getboolean(SECTION, "fab_view", fallback=False)
+
+
 def history_retention() -> timedelta:
     """Return how long ended requests and changes of groups are kept.
 

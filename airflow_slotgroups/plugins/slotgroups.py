@@ -23,3 +23,4 @@ class SlotGroupsPlugin(AirflowPlugin):
         {"name": "slotgroups", "app": LazyApp(), "url_prefix": URL_PREFIX}
     ]
     react_apps: list[Any] = page.react_apps()
+    appbuilder_views: Any = page.FabViews()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 PASSWORDS = {"admin": "admin-secret", "viewer": "viewer-secret"}
+FAB_PASSWORD = "fab-secret"
 PREFIX = "/deep/airflow"
 
 
@@ -76,6 +78,39 @@ def guarded(world: World) -> Iterator[str]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
     }
     with api_server(world.airflow, "api-guarded", PREFIX, config) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def fab(world: World) -> Iterator[str]:
+    """The address of an API server with FAB's users and roles, and our view for Flask-AppBuilder."""
+    airflow = world.airflow
+    users = [
+        {
+            "username": name,
+            "email": f"{name}@example.org",
+            "firstname": name,
+            "lastname": name,
+            "roles": [role],
+        }
+        for name, role in (("boss", "Admin"), ("guest", "Viewer"))
+    ]
+    file = airflow.home / "users.json"
+    file.write_text(json.dumps([user | {"password": FAB_PASSWORD} for user in users]))
+    config = {
+        "AIRFLOW__CORE__AUTH_MANAGER": "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager",
+        "AIRFLOW__SLOTGROUPS__FAB_VIEW": "True",
+    }
+    for command in (["fab-db", "migrate"], ["users", "import", str(file)], ["sync-perm"]):
+        subprocess.run(
+            [airflow.python, "-m", "airflow", *command],
+            env=airflow.env | config,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            timeout=180,
+        )
+    with api_server(airflow, "api-fab", config=config) as address:
         yield address
 
 

@@ -54,18 +54,24 @@ class World:
 
 
 @contextmanager
-def pages_of(browser: Browser, address: str, **settings: Any) -> Iterator[Page]:
-    """A page in a browser that knows nothing yet; it fails when a script of the page does."""
+def browsing(browser: Browser, address: str, **settings: Any) -> Iterator[Page]:
+    """A page in a browser that knows nothing yet."""
     context = browser.new_context(
         base_url=f"{address}/", viewport={"width": 1400, "height": 900}, locale="en-GB", **settings
     )
     context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
-    errors: list[object] = []
-    page.on("pageerror", lambda error: errors.append(error))
-    yield page
-    assert not errors
+    yield context.new_page()
     context.close()
+
+
+@contextmanager
+def pages_of(browser: Browser, address: str, **settings: Any) -> Iterator[Page]:
+    """The same, where an error of a page's scripts fails the test."""
+    with browsing(browser, address, **settings) as page:
+        errors: list[object] = []
+        page.on("pageerror", lambda error: errors.append(error))
+        yield page
+        assert not errors
 
 
 def queue_of(page: Page) -> list[str]:
