@@ -339,9 +339,9 @@ class History(RuleBasedStateMachine):
         self.seen: dict[str, tuple[int, str]] = {}
         self.excused: set[str] = set()
 
-    @initialize(size=st.sampled_from((1, 2, 3)), strategy=st.sampled_from(Strategy))
-    def begin(self, size: int, strategy: Strategy) -> None:
-        """Two groups, and every task instance waiting for its turn."""
+    @initialize(size=st.sampled_from((1, 2, 3)), strategy=st.sampled_from(Strategy), busy=PICKS)
+    def begin(self, size: int, strategy: Strategy, busy: int) -> None:
+        """Two groups, every task instance waiting for its turn, and the first of them under way."""
         self.database.clean(keep=DAG_TABLES)
         self.moves = Moves(self.world, FakeScheduler(self.database, self.clock))
         for dag_id, run_ids in RUNS.items():
@@ -360,6 +360,7 @@ class History(RuleBasedStateMachine):
             )
         self.world.group("P", size, strategy=strategy, max_passes=2)
         self.world.group("Q/q x", 1)
+        self.flow(busy)
 
     @rule()
     def cycle(self) -> None:
@@ -379,6 +380,18 @@ class History(RuleBasedStateMachine):
         """What is let in is started: the common case, made common."""
         self.cycle()
         self.moves.play("go", pick)
+
+    @rule(pick=PICKS)
+    def flow(self, pick: int) -> None:
+        """Some are due, let in and started."""
+        self.moves.play("due_many", pick)
+        self.cycle_and_go(pick)
+
+    @rule(pick=PICKS)
+    def flow_and_end(self, pick: int) -> None:
+        """The same, after one has ended."""
+        self.moves.play("succeed", pick)
+        self.flow(pick)
 
     @rule(at=STATEMENTS)
     def die_in_cycle(self, at: int) -> None:
