@@ -22,7 +22,7 @@ from airflow_slotgroups.airflow_core.locks import is_locked
 from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.domain.states import Admission, EndReason, Mode
 from airflow_slotgroups.store.adoption import go_on_dissolving
-from airflow_slotgroups.store.decisions import cannot_start, take_back
+from airflow_slotgroups.store.decisions import cannot_start, take_back, without_room
 from airflow_slotgroups.store.discovery import Arrival, enqueue, find_arrivals
 from airflow_slotgroups.store.expiry import Expired, fail_expired, find_expired
 from airflow_slotgroups.store.groups import StoredGroup
@@ -35,6 +35,7 @@ from airflow_slotgroups.store.holders import (
     look_at_holders,
     settle_holders,
 )
+from airflow_slotgroups.store.levers import mend_unlimited, unlimited_is_wrong
 from airflow_slotgroups.store.queue import QueuedTask, granted_tasks, heads_of_queues
 from airflow_slotgroups.store.requests import end_requests
 from airflow_slotgroups.store.sections import find_ended_holds, find_test_acquires, go_on, pass_through
@@ -79,7 +80,7 @@ UNUSED = "was let in, but the scheduler did not start it"
 class HolderChanges(NamedTuple):
     """What becomes of holders.
 
-    :param unstartable: grants that came to nothing, and can come to nothing now.
+    :param unstartable: grants that came to nothing, and for which there is no way or no room now.
     :param overdue: grants that the scheduler has not used within the lease, though it could.
     """
 
@@ -93,6 +94,7 @@ def find_holder_changes(desk: Desk, session: Session, groups: Groups, now: datet
     findings = look_at_holders(session, alive(groups))
     idle = granted_tasks(session, findings.idle) if findings.idle else []
     unstartable = [task for task in idle if cannot_start(task, now)]
+    unstartable += without_room(session, groups, [task for task in idle if task not in unstartable])
     overdue = overdue_grants(desk, session, [t for t in idle if t not in unstartable], findings, now)
     changes = HolderChanges(findings, unstartable, overdue)
     return changes if findings.ended or findings.started or unstartable or overdue else None
@@ -218,6 +220,16 @@ def dissolve_if_free(session: Session, group: StoredGroup) -> None:
             raise
 
 
+def find_wrong_unlimited(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
+    """Find forced tasks that stand in an unlimited pool which somebody deleted or edited."""
+    return unlimited_is_wrong(session, alive(groups))
+
+
+def mend_it(desk: Desk, session: Session, groups: Groups, found: bool, now: datetime) -> None:
+    """Make it again, or the scheduler never starts them."""
+    mend_unlimited(session)
+
+
 def find_wrong_pools(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
     """Find groups whose pools are not as they should be."""
     standing = [group for group in groups if group.mode is not Mode.DISSOLVING]
@@ -243,6 +255,7 @@ STEPS = (
     Step(find_newcomers, enqueue_them),
     Step(find_overdue_waiters, fail_them),
     Step(find_dissolving, dissolve_on),
-    # Last, since it locks rows of slot_pool: the commit follows at once.
+    # Last, since they lock rows of slot_pool: the commit follows at once.
+    Step(find_wrong_unlimited, mend_it),
     Step(find_wrong_pools, amend_them),
 )

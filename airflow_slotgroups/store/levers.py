@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.pools import PoolRow, put_pool, read_pools
+from airflow_slotgroups.airflow_core.pools import PoolRow, put_pool, read_pools, write_pools
+from airflow_slotgroups.airflow_core.tables import TI, Pool
+from airflow_slotgroups.domain.errors import BusyError
 from airflow_slotgroups.domain.names import UNLIMITED_POOL
 from airflow_slotgroups.domain.order import FORCED_MAJOR, order_major
 from airflow_slotgroups.domain.snapshot import UNLIMITED
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import WAITING, live
+from airflow_slotgroups.store.keys import GRANTED, WAITING, live, same_live_try
 
 COLUMNS: dict[str, Any] = {
     "dag_id": R.dag_id,
@@ -49,6 +51,26 @@ def unlimited_pool() -> PoolRow:
     """The pool in which forced tasks run."""
     description = "Tasks that were started by force; managed by slot groups, name it in no DAG"
     return PoolRow(UNLIMITED_POOL, UNLIMITED, include_deferred=True, description=description)
+
+
+def unlimited_is_wrong(session: Session, names: Collection[str]) -> bool:
+    """Tell whether somebody deleted or edited the unlimited pool while tasks that were let in stand there."""
+    right = exists().where(Pool.pool == UNLIMITED_POOL, Pool.slots == UNLIMITED)
+    query = (
+        select(R.id)
+        .join(TI, same_live_try())
+        .where(R.state == GRANTED, R.pool.in_(names), TI.pool == UNLIMITED_POOL, ~right)
+    )
+    return session.scalars(query.limit(1)).first() is not None
+
+
+def mend_unlimited(session: Session) -> None:
+    """Make the unlimited pool what it should be; when somebody holds its row, a later cycle does it."""
+    try:
+        with session.begin_nested():
+            write_pools(session, read_pools(session, [UNLIMITED_POOL]), [unlimited_pool()])
+    except BusyError:
+        return
 
 
 def prioritize(group: SlotGroup, requests: Sequence[R], priority: int) -> None:

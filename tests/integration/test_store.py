@@ -22,11 +22,12 @@ from airflow_slotgroups.domain.errors import (
     UnknownGroupError,
     UnknownPoolError,
 )
-from airflow_slotgroups.domain.names import MAX_NAME_LENGTH
+from airflow_slotgroups.domain.names import MAX_NAME_LENGTH, UNLIMITED_POOL
 from airflow_slotgroups.domain.order import MAX_AGEING_SECONDS
 from airflow_slotgroups.domain.states import RequestState, Strategy
+from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotGroup, SlotGroupChange, SlotRequest
-from airflow_slotgroups.services import groups, health
+from airflow_slotgroups.services import groups, health, requests
 from airflow_slotgroups.services.groups import GroupChange
 from airflow_slotgroups.services.queue import queue_of
 from tests.integration.conftest import backends
@@ -505,6 +506,21 @@ def test_a_deleted_pool_lets_nobody_in_until_it_is_made_again(world: World, sche
     world.pool("P", 1)
     world.round()
     assert (world.granted(), world.pools("P")) == (["t"], (0, 1))
+
+
+@pytest.mark.parametrize("how", ["deleted", "edited"])
+def test_the_pool_of_forced_tasks_is_mended(world: World, scheduler: FakeScheduler, how: str) -> None:
+    """Without it the scheduler leaves them out for ever."""
+    world.group("P", 0)
+    key = world.task("t", "P")
+    world.round()
+    requests.force_start("P", [Which(task_id="t")], who=WHO)
+    world.round()
+    assert world.pool_of(key) == UNLIMITED_POOL
+    world.drop_pool(UNLIMITED_POOL) if how == "deleted" else world.pool(UNLIMITED_POOL, 0)
+    assert scheduler.critical_section() == 0
+    world.round()
+    assert scheduler.critical_section() == 1
 
 
 # --- Grants taken back.
