@@ -85,31 +85,26 @@ def guarded(world: World) -> Iterator[str]:
 def fab(world: World) -> Iterator[str]:
     """The address of an API server with FAB's users and roles, and our view for Flask-AppBuilder."""
     airflow = world.airflow
-    users = [
-        {
-            "username": name,
-            "email": f"{name}@example.org",
-            "firstname": name,
-            "lastname": name,
-            "roles": [role],
-        }
-        for name, role in (("boss", "Admin"), ("guest", "Viewer"))
-    ]
-    file = airflow.home / "users.json"
-    file.write_text(json.dumps([user | {"password": FAB_PASSWORD} for user in users]))
     config = {
         "AIRFLOW__CORE__AUTH_MANAGER": "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager",
         "AIRFLOW__SLOTGROUPS__FAB_VIEW": "True",
     }
-    for command in (["fab-db", "migrate"], ["users", "import", str(file)], ["sync-perm"]):
-        subprocess.run(
+    who = ["--firstname", "A", "--lastname", "B", "--password", FAB_PASSWORD]
+    users = [
+        ["users", "create", "--username", name, "--role", role, "--email", f"{name}@example.org", *who]
+        for name, role in (("boss", "Admin"), ("guest", "Viewer"))
+    ]
+    for command in (["fab-db", "migrate"], *users):
+        done = subprocess.run(
             [airflow.python, "-m", "airflow", *command],
             env=airflow.env | config,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            check=True,
+            text=True,
+            check=False,
             timeout=180,
         )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
     with api_server(airflow, "api-fab", config=config) as address:
         yield address
 

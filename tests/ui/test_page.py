@@ -28,6 +28,7 @@ def test_the_menu_leads_to_the_page_where_a_queue_drains_in_order(page: Page, wo
     page.get_by_role("link", name=pool, exact=True).click()
     expect(page.get_by_text("1 of 1 in use, 3 waiting")).to_be_visible()
 
+    expect(page.get_by_role("table", name="Queue").locator("tbody tr")).to_have_count(3)
     seen = [queue_of(page)]
     for ends, first in (("p4", "p2"), ("p3", "p1")):
         world.open("drain", ends)
@@ -109,7 +110,7 @@ def test_pause_resume_and_a_new_size(page: Page, world: World) -> None:
     pool = world.fill("pause")
 
     page.goto(f"{PAGE}?group={pool}")
-    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Pause", exact=True).click()
     expect(in_dialog(page)).to_contain_text("1 holder finishes, 3 waiters keep their places")
     confirm(page, "Pause", "database is moved")
     expect(page.get_by_text("paused", exact=True)).to_be_visible()
