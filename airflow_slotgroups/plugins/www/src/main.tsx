@@ -3,11 +3,13 @@ import { Box } from "@chakra-ui/react";
 import { useSearchParams } from "react-router-dom";
 
 import { Announcer } from "./components/Announcer";
+import { useSettled } from "./lib/useSettled";
 import { GroupPage } from "./pages/GroupPage";
 import { Overview } from "./pages/Overview";
 import { TaskTab, type TaskTabProps } from "./pages/TaskTab";
 
 const SlotGroups = () => {
+  useSettled("Slot Groups");
   const [params] = useSearchParams();
   const pool = params.get("group");
   return (
@@ -17,13 +19,16 @@ const SlotGroups = () => {
   );
 };
 
-const SlotGroup = (props: TaskTabProps) => (
-  <Announcer>
-    <Box p={2}>
-      <TaskTab {...props} />
-    </Box>
-  </Announcer>
-);
+const SlotGroup = (props: TaskTabProps) => {
+  useSettled("Slot Group");
+  return (
+    <Announcer>
+      <Box p={2}>
+        <TaskTab {...props} />
+      </Box>
+    </Announcer>
+  );
+};
 
 // A module is evaluated once, so it sets both: whichever is opened first finds its own, and so does the other.
 Object.assign(globalThis, { "Slot Group": SlotGroup, "Slot Groups": SlotGroups });

@@ -33,6 +33,7 @@ export const usePoll = <T>(
       clearTimeout(timer);
       pending.abort();
       const mine = new AbortController();
+      const asked = performance.now();
       pending = mine;
       try {
         const data = await loader.current(mine.signal);
@@ -43,7 +44,8 @@ export const usePoll = <T>(
         setAnswer((old) => ({ ...(old.key === key && old.data !== undefined ? { data: old.data } : {}), error, key }));
       }
       if (!mine.signal.aborted && document.visibilityState === "visible") {
-        timer = setTimeout(() => void round(), interval);
+        // An answer that takes long is not asked for all the time.
+        timer = setTimeout(() => void round(), Math.max(interval, 2 * (performance.now() - asked)));
       }
     };
     const onVisibility = () => {
