@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -10,11 +11,14 @@ from airflow.models.dag_version import DagVersion
 from airflow.models.dagbag import DBDagBag
 from airflow.models.serialized_dag import SerializedDagModel
 from sqlalchemy import and_, func, or_, select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import DagModel, DagRun, Pool
 from airflow_slotgroups.domain.names import RELEASE_OPERATOR
 from airflow_slotgroups.domain.snapshot import RunKey
+
+log = logging.getLogger(__name__)
 
 
 class TaskLimits(NamedTuple):
@@ -64,7 +68,7 @@ class TaskLimitReader:
 
     def limits_of(self, session: Session, run: DagRun, task_id: str) -> TaskLimits:
         """Read one task's limits; a task that the DAG no longer has is left to the scheduler to fail."""
-        dag = self.dags.get_dag_for_run(dag_run=run, session=session)
+        dag = readable_dag(self.dags, session, run)
         if dag is None or not dag.has_task(task_id):
             return NO_LIMITS
         task = dag.get_task(task_id)
@@ -75,7 +79,22 @@ def dag_of_run(session: Session, run: RunKey) -> Any:
     """Return the serialized DAG, of the version that a run uses; None when either is gone."""
     query = select(DagRun).where(DagRun.dag_id == run.dag_id, DagRun.run_id == run.run_id)
     dag_run = session.scalars(query).one_or_none()
-    return dag_run and DBDagBag(load_op_links=False).get_dag_for_run(dag_run=dag_run, session=session)
+    return dag_run and readable_dag(DBDagBag(load_op_links=False), session, dag_run)
+
+
+def readable_dag(dags: DBDagBag, session: Session, dag_run: DagRun) -> Any:
+    """Return the serialized DAG of a run; None when it is gone, or when this Airflow can not read it.
+
+    One DAG that can not be read must not keep the tasks of all others waiting. No error of the database is
+    kept back.
+    """
+    try:
+        return dags.get_dag_for_run(dag_run=dag_run, session=session)
+    except SQLAlchemyError:
+        raise
+    except Exception as error:
+        log.error("The serialized DAG '%s' can not be read: %s", dag_run.dag_id, error)
+        return None
 
 
 def release_of(session: Session, run: RunKey, acquire_task_id: str) -> str | None:

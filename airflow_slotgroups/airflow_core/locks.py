@@ -69,6 +69,12 @@ def limit_waiting(session: Session, lock_timeout_ms: int = LOCK_TIMEOUT_MS) -> N
         session.execute(text("SET innodb_lock_wait_timeout = 1"))
 
 
+def wait_as_before(session: Session) -> None:
+    """Take the limit back where it is the connection's: others in this process will be given that connection."""
+    if session.get_bind().dialect.name == "mysql":
+        session.execute(text("SET innodb_lock_wait_timeout = DEFAULT"))
+
+
 def is_locked(error: DBAPIError) -> bool:
     """Tell a lock that could not be had (or a deadlock) from every other database error."""
     origin = error.orig

@@ -14,7 +14,7 @@ from airflow_slotgroups.airflow_core.clock import Clock, utcnow
 from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
 from airflow_slotgroups.coordinator.metrics import Event, What
-from airflow_slotgroups.coordinator.steps import STEPS, Desk
+from airflow_slotgroups.coordinator.steps import STEPS, Desk, Step
 from airflow_slotgroups.domain.errors import UnknownGroupError
 from airflow_slotgroups.domain.order import FORCED_MAJOR
 from airflow_slotgroups.domain.planner import free_slots
@@ -35,7 +35,7 @@ class CycleResult:
     :param busy: some group has both waiters and holders, so that a slot may become free at any moment.
     :param granted: requests let in.
     :param events: what was done to requests, for the metrics.
-    :param errors: what failed, by group; the other groups were served.
+    :param errors: what failed, by group or step; the rest was done.
     """
 
     busy: bool = False
@@ -62,18 +62,17 @@ class Cycle:
     ):
         self.sessions = sessions
         self.clock = clock
+        self.noted: dict[str, str] = {}
         self.desk = Desk(lease=lease, allow_run_priority=allow_run_priority)
 
     def run(self) -> CycleResult:
         """Run one cycle."""
-        result = CycleResult()
         # 1. Look for whatever is not as it should be, without locks.
         with self.sessions() as session:
             groups = load_groups(session)
             to_do = self.anything_to_do(session, groups)
         # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
-        if to_do:
-            result.events += self.put_right([group.name for group in groups])
+        result = self.put_right([group.name for group in groups]) if to_do else CycleResult()
         # 3. Find the groups that have a waiter and room for one.
         with self.sessions() as session:
             names = self.groups_to_serve(session, result)
@@ -85,19 +84,41 @@ class Cycle:
     def anything_to_do(self, session: Session, groups: Sequence[StoredGroup]) -> bool:
         """Ask the steps in order until one finds something."""
         now = self.clock()
-        return bool(groups) and any(step.find(self.desk, session, groups, now) for step in STEPS)
+        try:
+            return bool(groups) and any(step.find(self.desk, session, groups, now) for step in STEPS)
+        except DBAPIError:
+            raise
+        except Exception:
+            # The step that can not look is found out below, where it is kept apart from the others.
+            return True
 
-    def put_right(self, names: Sequence[str]) -> list[Event]:
+    def put_right(self, names: Sequence[str]) -> CycleResult:
         """Do the steps in order under the locks of the groups, each looking anew at what the ones before left."""
-        self.desk.events = []
+        result = CycleResult()
+        self.desk.events = result.events
         with self.sessions() as session:
             limit_waiting(session)
             groups = lock_free_groups(session, names)
-            now = self.clock()
             for step in STEPS if groups else ():
+                self.do_step(session, step, groups, result)
+        return result
+
+    def do_step(
+        self, session: Session, step: Step, groups: Sequence[StoredGroup], result: CycleResult
+    ) -> None:
+        """Do one step in a savepoint: one task that it can not deal with must not keep everybody waiting."""
+        now = self.clock()
+        try:
+            with session.begin_nested():
                 if found := step.find(self.desk, session, groups, now):
                     step.apply(self.desk, session, groups, found, now)
-        return self.desk.events
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise
+            if not is_locked(error):
+                self.note_error(step.apply.__name__, error, result)
+        except Exception as error:
+            self.note_error(step.apply.__name__, error, result)
 
     def groups_to_serve(self, session: Session, result: CycleResult) -> list[str]:
         """Name the groups that may let somebody in; full ones cost nothing more."""
@@ -129,15 +150,18 @@ class Cycle:
         except Exception as error:
             self.note_error(name, error, result)
 
-    def note_error(self, name: str, error: Exception, result: CycleResult) -> None:
-        """Log a fault of one group and report it."""
-        log.exception("Slot group '%s': this cycle let nobody in", name)
-        result.errors[name] = f"{type(error).__name__}: {error}"
+    def note_error(self, where: str, error: Exception, result: CycleResult) -> None:
+        """Report a fault of one group or step; log it in full when it is new, since cycles are many."""
+        text = f"{type(error).__name__}: {error}"
+        result.errors[where] = text
+        if self.noted.get(where) != text:
+            log.exception("Slot groups: '%s' failed; the rest is served", where)
+        self.noted[where] = text
 
     def would_let_in(self, name: str) -> bool:
         """Decide without locks whether it is worth while to take them."""
         with self.sessions() as session:
-            return bool(decide(session, load_group(session, name), self.clock()).plan.grants)
+            return bool(decide(session, load_group(session, name), self.clock(), enough=1).plan.grants)
 
     def let_waiters_in(self, name: str) -> list[Event]:
         """Decide again under the group's lock, and carry it out."""
@@ -151,6 +175,10 @@ class Cycle:
         now = self.clock()
         decision = decide(session, group, now)
         granted = let_in(session, group, decision, now)
+        if len(granted) < len(decision.plan.grants):
+            # Somebody has locked the others: their slots are not to stay idle for it.
+            tried = [waiter.id for waiter in decision.plan.grants]
+            granted += let_in(session, group, decide(session, group, now, without=tried), now)
         if granted:
             group.row.stalled_since = None
         elif decision.plan.grants:

@@ -87,7 +87,7 @@ class Loop:
         result = self.cycle.run()
         took = time.monotonic() - started
         self.sweep.run_if_due()
-        error = "; ".join(f"slot group '{name}': {what}" for name, what in result.errors.items())
+        error = "; ".join(f"'{name}': {what}" for name, what in result.errors.items())
         self.heartbeat.cycle_ended(took, error or None)
         # Both keep their failures to themselves: whoever waits is not to suffer from them.
         self.metrics.cycle_ended(took, result.events)

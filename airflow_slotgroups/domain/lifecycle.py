@@ -106,7 +106,8 @@ def fate_of_hold(hold: Hold) -> EndReason | None:
     """Tell why a hold ends, or None while its section goes on (rule 12)."""
     if hold.run_state is None or not hold.acquire_exists:
         return EndReason.GONE
-    if hold.run_state in FINISHED_RUN_STATES or hold.release_state in FINISHED_STATES:
+    # A release that an edit of the DAG has removed ends nothing: the section's tasks may still run.
+    if hold.run_state in FINISHED_RUN_STATES or hold.release_state in FINISHED_STATES - {"removed"}:
         return EndReason.ENDED
     if hold.acquire_state in FINISHED_STATES - {"success"}:
         return EndReason.CLEARED

@@ -22,6 +22,9 @@ EXECUTOR_CONFIG_KEY = "slotgroups"
 
 MAX_WAIT_KEY = "max_wait_seconds"
 
+LONGEST_WAIT_DAYS = 3650
+"""Ten years: more is a mistake, and at last no date that a database can store."""
+
 
 def running_pool(pool: str) -> str:
     """Name the pool in which the tasks of group `pool` run once they are let in."""
@@ -44,6 +47,7 @@ def check_group_name(pool: str) -> str:
         )
     if "\n" in pool or "\r" in pool:
         raise InvalidNameError(pool, "the name has a line break", "choose a name of one line")
-    if pool == UNLIMITED_POOL:
+    # As MySQL compares: there, names that differ in case are one pool.
+    if pool.casefold() == UNLIMITED_POOL:
         raise InvalidNameError(pool, "forced starts use that pool", "choose another name")
     return pool

@@ -35,6 +35,7 @@ class Plan:
     :param reasons: for every waiter looked at, by request id.
     :param passes: how often the head was passed by this plan, by request id.
     :param free: slots left (None: no limit).
+    :param tally: what it lets in, as Airflow's limits count it.
     :param head: the eligible waiter that did not fit, if there is one.
     :param starved_runs: runs at their limit because of this plan's own grants; with
     :param starved_tasks: tasks, and
@@ -42,6 +43,7 @@ class Plan:
     """
 
     free: int | None
+    tally: Tally = field(default_factory=Tally)
     grants: list[Waiter] = field(default_factory=list)
     reasons: dict[int, Reason] = field(default_factory=dict)
     passes: Counter[int] = field(default_factory=Counter)
@@ -57,19 +59,21 @@ class Plan:
         return self.head is None or may_pass(group, self.head, self)
 
 
-def plan(snapshot: Snapshot) -> Plan:
+def plan(snapshot: Snapshot, so_far: Plan | None = None) -> Plan:
     """Decide on every waiter of a snapshot, in the order of the queue.
 
     A request that can not start by itself is passed over and keeps its place. The first one that could start
     but does not fit is the head: under `strict` all slots are kept for it, under `backfill` a bounded number
     may pass.
+
+    :param so_far: the plan of the waiters before these, which is gone on with: a long queue is planned part by
+        part, each waiter once.
     """
-    result = Plan(free=free_slots(snapshot.group, snapshot.used))
-    tally = Tally()
+    result = so_far or Plan(free=free_slots(snapshot.group, snapshot.used))
     for waiter in snapshot.waiters:
-        reason = why_not_startable(waiter, snapshot, tally, result) or why_no_room(waiter, snapshot, result)
+        reason = why_not_startable(waiter, snapshot, result) or why_no_room(waiter, snapshot, result)
         if reason is None:
-            let_in(waiter, tally, result)
+            let_in(waiter, result)
         result.reasons[waiter.id] = reason or Reason(Code.NEXT_IN, "is let in now")
     return result
 
@@ -81,13 +85,13 @@ def free_slots(group: Group, used: int) -> int | None:
     return max(0, group.size - used)
 
 
-def why_not_startable(waiter: Waiter, snapshot: Snapshot, tally: Tally, result: Plan) -> Reason | None:
+def why_not_startable(waiter: Waiter, snapshot: Snapshot, result: Plan) -> Reason | None:
     """Name what would hold the task even if the group had room (rule 6); not even force passes it."""
     return (
         why_not_itself(waiter, snapshot)
         or why_not_team(waiter)
         or why_not_dag(waiter)
-        or why_over_limit(waiter, tally, result)
+        or why_over_limit(waiter, result)
     )
 
 
@@ -116,6 +120,10 @@ def why_not_team(waiter: Waiter) -> Reason | None:
 
 def why_not_dag(waiter: Waiter) -> Reason | None:
     """What holds the whole DAG or run."""
+    if not waiter.dag_exists:
+        return Reason(
+            Code.DAG_MISSING, f"DAG '{waiter.dag_id}' is gone: the scheduler starts none of its tasks"
+        )
     if waiter.dag_paused:
         return Reason(Code.DAG_PAUSED, f"DAG '{waiter.dag_id}' is paused")
     if waiter.run_state != "running":
@@ -123,10 +131,11 @@ def why_not_dag(waiter: Waiter) -> Reason | None:
     return None
 
 
-def why_over_limit(waiter: Waiter, tally: Tally, result: Plan) -> Reason | None:
+def why_over_limit(waiter: Waiter, result: Plan) -> Reason | None:
     """Airflow's own limits; an acquire never runs, so that none of them touches a section."""
     if waiter.kind is Kind.SECTION:
         return None
+    tally = result.tally
     if waiter.run_limit.reached(tally.runs[waiter.run]):
         result.starved_runs.add(waiter.run)
         return limit_reason(Code.MAX_ACTIVE_TASKS, waiter.run_limit.most, "of its run are active")
@@ -203,9 +212,9 @@ def may_pass(group: Group, head: Waiter, result: Plan) -> bool:
     return group.strategy is Strategy.BACKFILL and head.passes + result.passes[head.id] < group.max_passes
 
 
-def let_in(waiter: Waiter, tally: Tally, result: Plan) -> None:
+def let_in(waiter: Waiter, result: Plan) -> None:
     """Book a grant: its slots and its place in Airflow's limits."""
     if result.free is not None:
         result.free = max(0, result.free - waiter.slots)
-    tally.add(waiter)
+    result.tally.add(waiter)
     result.grants.append(waiter)

@@ -85,6 +85,7 @@ class Waiter:
     not_before: datetime | None = None
     notice: str | None = None
     scheduled: bool = True
+    dag_exists: bool = True
     dag_paused: bool = False
     run_state: str | None = "running"
     run_limit: Limit = Limit()

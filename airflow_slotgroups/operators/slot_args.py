@@ -7,7 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 from airflow_slotgroups.domain.errors import InvalidValueError
-from airflow_slotgroups.domain.names import EXECUTOR_CONFIG_KEY, MAX_WAIT_KEY, check_group_name
+from airflow_slotgroups.domain.names import (
+    EXECUTOR_CONFIG_KEY,
+    LONGEST_WAIT_DAYS,
+    MAX_WAIT_KEY,
+    check_group_name,
+)
 
 
 def slot_args(
@@ -61,6 +66,10 @@ def check_max_wait(max_wait: timedelta) -> timedelta:
     """Refuse a time that can not be waited."""
     if not isinstance(max_wait, timedelta) or max_wait < timedelta(0):
         raise InvalidValueError("max_wait", max_wait, "give a timedelta that is not negative")
+    if max_wait > timedelta(days=LONGEST_WAIT_DAYS):
+        raise InvalidValueError(
+            "max_wait", max_wait, f"give at most {LONGEST_WAIT_DAYS} days, or leave it out"
+        )
     return max_wait
 
 

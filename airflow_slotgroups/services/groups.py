@@ -14,6 +14,7 @@ from airflow_slotgroups.airflow_core.pools import PoolRow, delete_pool, put_pool
 from airflow_slotgroups.airflow_core.tables import Pool
 from airflow_slotgroups.domain.errors import (
     AlreadyGroupError,
+    BusyError,
     DissolvingError,
     GroupInUseError,
     InvalidValueError,
@@ -29,13 +30,23 @@ from airflow_slotgroups.domain.states import Mode, Strategy
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.services.transaction import read, transact
 from airflow_slotgroups.store.adoption import GroupSettings, adopt_pool, dissolve_group
-from airflow_slotgroups.store.groups import StoredGroup, load_group, load_groups, lock_group, note_change
+from airflow_slotgroups.store.groups import (
+    StoredGroup,
+    load_group,
+    load_groups,
+    lock_group,
+    note_change,
+    with_pools,
+)
 from airflow_slotgroups.store.queue import count_live, reorder
-from airflow_slotgroups.store.sizes import keep_pools
+from airflow_slotgroups.store.sizes import edited_by_hand, keep_pools
 from airflow_slotgroups.store.use import read_use
 
 MODE_ACTIONS = {Mode.ACTIVE: "resume", Mode.PAUSED: "pause", Mode.BYPASS: "bypass"}
 """The verb, in CLI and audit log, that leads to each mode."""
+
+LARGEST = 2**31 - 1
+"""What a column of 32 bits can hold."""
 
 DEFAULT_POOL = Pool.DEFAULT_POOL_NAME
 
@@ -55,10 +66,12 @@ class GroupChange:
 
         :raises InvalidValueError: a value is out of its range.
         """
-        if self.slots is not None and self.slots < UNLIMITED:
-            raise InvalidValueError("slots", self.slots, "give 0 or more, or -1 for no limit")
-        if self.max_passes is not None and self.max_passes < 1:
-            raise InvalidValueError("max_passes", self.max_passes, "give 1 or more, or use strategy 'strict'")
+        if self.slots is not None and not UNLIMITED <= self.slots <= LARGEST:
+            raise InvalidValueError("slots", self.slots, f"give 0 to {LARGEST}, or -1 for no limit")
+        if self.max_passes is not None and not 1 <= self.max_passes <= LARGEST:
+            raise InvalidValueError(
+                "max_passes", self.max_passes, f"give 1 to {LARGEST}, or use strategy 'strict'"
+            )
         if self.ageing_seconds is not None and not 0 <= self.ageing_seconds <= MAX_AGEING_SECONDS:
             raise InvalidValueError(
                 "ageing_seconds",
@@ -242,7 +255,13 @@ def change_group(
     if change.description is not None and group.pool is not None:
         # Admin → Pools shows it, and dissolving leaves it.
         put_pool(session, replace(group.pool, description=change.description), exists=True)
-    keep_pools(session, [group], now)
+        group = with_pools(session, [row])[0]
+    if change.slots is None:
+        keep_pools(session, [group], now)
+        return
+    # An edit by hand that came before is overruled, and must not be taken for the size in the next cycle.
+    if not keep_pools(session, [group], now, heed_edits=False) and edited_by_hand(group):
+        raise BusyError(f"close pool '{group.name}'")
 
 
 def settings_of(row: SlotGroup) -> dict[str, object]:

@@ -15,6 +15,7 @@ from airflow_slotgroups.airflow_core.sessions import new_session
 from airflow_slotgroups.db_manager import check_tables
 from airflow_slotgroups.domain.discretion import MaySee, told
 from airflow_slotgroups.domain.errors import SlotGroupsError, TablesMissingError, quoted
+from airflow_slotgroups.domain.names import UNLIMITED_POOL
 from airflow_slotgroups.domain.planner import plan
 from airflow_slotgroups.domain.snapshot import UNLIMITED, Snapshot
 from airflow_slotgroups.domain.states import Mode
@@ -25,6 +26,7 @@ from airflow_slotgroups.store.history import last_event
 from airflow_slotgroups.store.queue import waiting_in
 from airflow_slotgroups.store.sections import orphaned_acquires
 from airflow_slotgroups.store.sizes import edited_by_hand
+from airflow_slotgroups.store.strays import unforced_in_unlimited
 from airflow_slotgroups.store.use import read_use
 
 STALLED_AFTER = timedelta(minutes=1)
@@ -76,6 +78,7 @@ def check_all(session: Session, now: datetime) -> Iterator[Problem]:
         yield from check_pools(group)
         yield from check_progress(session, group, now)
     yield from check_acquires(session, groups)
+    yield from check_unlimited(session)
 
 
 def check_coordinators(session: Session, now: datetime) -> Iterator[Problem]:
@@ -180,6 +183,20 @@ def check_acquires(session: Session, groups: Sequence[StoredGroup]) -> Iterator[
             acquire.pool,
             unnamed=f"a section {what}",
             dag_id=acquire.dag_id,
+        )
+
+
+def check_unlimited(session: Session) -> Iterator[Problem]:
+    """A task in the pool of forced starts that nobody has forced runs without any limit (rule 3)."""
+    for stranger in unforced_in_unlimited(session):
+        what = "names the pool of forced starts: it runs without a limit, and is counted nowhere"
+        yield Problem(
+            "unlimited",
+            UNLIMITED_POOL,
+            f"{stranger.dag_id}.{stranger.task_id} (run {stranger.run_id}) {what}",
+            "name the slot group's own pool in the DAG",
+            unnamed=f"a task {what}",
+            dag_id=stranger.dag_id,
         )
 
 

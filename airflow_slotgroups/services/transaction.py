@@ -9,7 +9,7 @@ from typing import TypeVar
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
+from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting, wait_as_before
 from airflow_slotgroups.airflow_core.sessions import new_session
 from airflow_slotgroups.db_manager import check_tables
 from airflow_slotgroups.domain.errors import BusyError
@@ -46,9 +46,12 @@ def transact(what: str, action: Callable[[Session], T]) -> T:
         try:
             with new_session() as session:
                 limit_waiting(session)
-                return action(session)
-        except DBAPIError as error:
-            if not is_locked(error):
+                try:
+                    return action(session)
+                finally:
+                    wait_as_before(session)
+        except (BusyError, DBAPIError) as error:
+            if isinstance(error, DBAPIError) and not is_locked(error):
                 raise
             if time.monotonic() > deadline:
                 raise BusyError(what) from error

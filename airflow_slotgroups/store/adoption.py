@@ -24,7 +24,7 @@ from airflow_slotgroups.store.keys import GRANTED, WAITING, is_granted, live
 from airflow_slotgroups.store.requests import end_requests
 from airflow_slotgroups.store.sections import pass_through, waiting_acquires
 from airflow_slotgroups.store.sizes import elsewhere, left_in_running, running_slots, slots_given_back
-from airflow_slotgroups.store.strays import find_forced_of, find_leftovers, send_home, unfinished
+from airflow_slotgroups.store.strays import Stray, find_forced_of, find_leftovers, send_home, unfinished
 
 SETTLING = timedelta(seconds=2)
 """Without row locks a scheduler may still start what it chose before the pool was closed."""
@@ -147,7 +147,6 @@ def dissolve_group(session: Session, group: StoredGroup, *, end_sections: bool, 
     group.row.mode = Mode.DISSOLVING.value
     # Nobody would ever let them in, and an ordinary pool has nothing for them to hold.
     pass_through(session, waiting_acquires(session, group.name))
-    send_home(session, find_forced_of(session, group.name), unfinished())
     end_all_requests(session, group.name, now)
     note_change(session, group.row, "dissolve", now)
     return go_on_dissolving(session, group, wait=True)
@@ -184,15 +183,20 @@ def go_on_dissolving(session: Session, group: StoredGroup, *, wait: bool) -> boo
     :raises DBAPIError: the pools are locked; what was done is to be rolled back.
     """
     pools = lock_pools(session, [group.name, group.running_name], wait=wait)
-    send_home(session, find_leftovers(session, [group.name], limit=ALL), unfinished())
+    send_home(session, leftovers_of(session, group.name), unfinished())
     if pool := pools.get(group.name):
         put_pool(session, opened_pool(session, group, pool), exists=True)
-    if not find_leftovers(session, [group.name], limit=1):
+    if not leftovers_of(session, group.name):
         remove_group(session, group)
         return True
     if running := pools.get(group.running_name):
         put_pool(session, replace(running, slots=0), exists=True)
     return False
+
+
+def leftovers_of(session: Session, name: str) -> list[Stray]:
+    """Whatever is unfinished in the running pool, and in that of forced tasks."""
+    return find_leftovers(session, [name], limit=ALL) + find_forced_of(session, name)
 
 
 def opened_pool(session: Session, group: StoredGroup, pool: PoolRow) -> PoolRow:

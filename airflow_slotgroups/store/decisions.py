@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,19 +16,21 @@ from airflow_slotgroups.airflow_core.events import succeed
 from airflow_slotgroups.airflow_core.tables import SCHEDULED, TI
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
 from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
-from airflow_slotgroups.domain.planner import Plan, Tally, free_slots, plan, why_not_startable
+from airflow_slotgroups.domain.planner import Plan, free_slots, plan, why_not_startable
 from airflow_slotgroups.domain.snapshot import Group, Snapshot
 from airflow_slotgroups.domain.states import Admission, Kind
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.groups import StoredGroup
 from airflow_slotgroups.store.keys import GRANTED, WAITING
-from airflow_slotgroups.store.queue import QueuedTask, candidates
+from airflow_slotgroups.store.queue import Place, QueuedTask, candidates
 from airflow_slotgroups.store.requests import lock_requests, put_back, put_off
 from airflow_slotgroups.store.sections import waits_for_slots
 from airflow_slotgroups.store.use import read_use
 
 BATCH = 200
 """Waiters read at a time."""
+MOST_GRANTS = 500
+"""Requests let in by one decision, so that its transaction is short however long the queue."""
 SPARE = 20
 """Waiters read at first beside one for each free slot."""
 
@@ -44,24 +47,35 @@ class Decision:
     tasks: dict[int, QueuedTask]
 
 
-def decide(session: Session, group: StoredGroup, now: datetime) -> Decision:
+def decide(
+    session: Session,
+    group: StoredGroup,
+    now: datetime,
+    *,
+    enough: int = MOST_GRANTS,
+    without: Collection[int] = (),
+) -> Decision:
     """Read the group's use and its waiters, and plan.
 
     Reads on, batch by batch, only while there is room for a waiter that has not been looked at: each batch
     leaves out what the plan has starved, so that a run at its limit costs one batch and not its whole length.
+
+    :param enough: stop when so many are to be let in; the next cycle goes on.
+    :param without: requests to leave out, since they could not be let in a moment ago.
     """
     planned = group.planned()
     used = read_use(session, [group.name])[group.name]
-    tasks: list[QueuedTask] = []
+    tasks: dict[int, QueuedTask] = {}
     result: Plan | None = None
+    after: Place | None = None
     while True:
-        after = tasks[-1].place if tasks else None
         size = first_batch(planned, used) if result is None else BATCH
-        batch = candidates(session, planned, now, size, result, after)
-        tasks += batch
-        result = plan(Snapshot(planned, used, tuple(task.waiter for task in tasks), now))
-        if len(batch) < size or not result.has_room_behind(planned):
-            return Decision(result, {task.waiter.id: task for task in tasks})
+        batch = candidates(session, planned, now, size, result, after, without)
+        result = plan(Snapshot(planned, used, tuple(task.waiter for task in batch), now), result)
+        tasks |= {task.waiter.id: task for task in batch}
+        if len(batch) < size or len(result.grants) >= enough or not result.has_room_behind(planned):
+            return Decision(result, tasks)
+        after = batch[-1].place
 
 
 def first_batch(group: Group, used: int) -> int:
@@ -141,7 +155,8 @@ def grant_values(session: Session, task: QueuedTask) -> dict[str, Any]:
 
 def count_passes(session: Session, decided: Plan) -> None:
     """Remember how often the head was passed, so that it is a bounded number over all cycles."""
-    for request_id, times in decided.passes.items():
+    for request_id in lock_requests(session, list(decided.passes)):
+        times = decided.passes[request_id]
         session.execute(
             update(R)
             .where(R.id == request_id)
@@ -174,4 +189,22 @@ def take_back(
 def cannot_start(task: QueuedTask, now: datetime) -> bool:
     """Ask the planner's own rule about a single request."""
     alone = Snapshot(Group(task.pool, 0), 0, (task.waiter,), now)
-    return why_not_startable(task.waiter, alone, Tally(), Plan(free=None)) is not None
+    return why_not_startable(task.waiter, alone, Plan(free=None)) is not None
+
+
+def without_room(
+    session: Session, groups: Sequence[StoredGroup], idle: Sequence[QueuedTask]
+) -> list[QueuedTask]:
+    """Pick unused grants for which there is no room any more, since their group has shrunk: the last ones first.
+
+    The running pool has shrunk too, so that the scheduler would never start some of them.
+    """
+    use = read_use(session, {task.pool for task in idle}) if idle else Counter()
+    sizes = {group.name: free_slots(group.planned(), 0) for group in groups}
+    picked = []
+    for task in sorted(idle, key=lambda task: task.place, reverse=True):
+        size = sizes.get(task.pool)
+        if size is not None and use[task.pool] > size and not task.waiter.forced:
+            use[task.pool] -= task.waiter.slots
+            picked.append(task)
+    return picked

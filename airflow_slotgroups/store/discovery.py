@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from airflow_slotgroups.airflow_core.dags import NO_LIMITS, TaskLimitReader
 from airflow_slotgroups.airflow_core.tables import DEFERRED, SCHEDULED, TI, DagRun, is_acquire, real_run
 from airflow_slotgroups.airflow_core.typing import AnySelect
-from airflow_slotgroups.domain.names import EXECUTOR_CONFIG_KEY, MAX_WAIT_KEY
+from airflow_slotgroups.domain.names import EXECUTOR_CONFIG_KEY, LONGEST_WAIT_DAYS, MAX_WAIT_KEY
 from airflow_slotgroups.domain.order import order_major, order_minor
 from airflow_slotgroups.domain.run_priority import RunPriority, run_priority
 from airflow_slotgroups.domain.snapshot import RunKey
@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 AT_MOST = 1000
 """Tasks enqueued by one cycle (DESIGN section 2); the next one goes on."""
+
+
+LONGEST_WAIT = timedelta(days=LONGEST_WAIT_DAYS)
 
 
 class Arrival(NamedTuple):
@@ -97,7 +100,9 @@ def find_arrivals(session: Session, names: Collection[str], limit: int = AT_MOST
         .order_by(func.coalesce(arrived_at, TI.scheduled_dttm), DagRun.logical_date, TI.map_index)
         .limit(limit)
     )
-    return [Arrival(*row) for row in session.execute(query)]
+    found = [Arrival(*row) for row in session.execute(query)]
+    # MySQL finds "Warehouse" for "warehouse"; to Airflow's scheduler they are two.
+    return [arrival for arrival in found if arrival.pool in names]
 
 
 def enqueue(
@@ -160,7 +165,7 @@ def request_row(arrival: Arrival, own: RunPriority, ageing_seconds: int, now: da
         "was_queued": False,
         "enqueued_at": now,
         "arrived_at": arrived_at,
-        "expires_at": None if max_wait is None else now + max_wait,
+        "expires_at": None if max_wait is None else now + min(max_wait, LONGEST_WAIT),
         "notice": own.notice,
     }
 

@@ -17,7 +17,7 @@ from airflow_slotgroups.domain.states import EndReason
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import WAITING, same_task_instance
 from airflow_slotgroups.store.queue import still_waits
-from airflow_slotgroups.store.requests import end_requests
+from airflow_slotgroups.store.requests import end_requests, lock_requests
 
 AT_MOST = 100
 TRY_AGAIN = timedelta(minutes=1)
@@ -85,6 +85,8 @@ def log_expiry(session: Session, request: Expired, now: datetime) -> None:
 
 def put_off_expiry(session: Session, request: Expired, why: str, now: datetime) -> None:
     """Try again later what could not be failed, and show why."""
+    if not lock_requests(session, [request.id]):
+        return
     session.execute(
         update(R)
         .where(R.id == request.id)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import and_, insert, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from airflow_slotgroups.airflow_core.tables import TI, DagRun, real_run
 from airflow_slotgroups.airflow_core.typing import AnyRow, AnySelect
@@ -18,8 +18,10 @@ from airflow_slotgroups.domain.order import order_minor
 from airflow_slotgroups.domain.states import Admission, EndReason, Kind, RequestState
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import GRANTED, WAITING, live, same_task_instance
-from airflow_slotgroups.store.requests import end_requests, mark_started
-from airflow_slotgroups.store.use import executes_in
+from airflow_slotgroups.store.requests import end_requests, lock_requests, mark_started
+from airflow_slotgroups.store.use import executes_in, executes_unlimited, last_forced_request
+
+FORCED = aliased(R)
 
 
 @dataclass
@@ -125,9 +127,26 @@ def find_strangers(session: Session, names: Collection[str], *, deferred_too: bo
 
     :param deferred_too: deferred ones count in the pool that tasks name as well, as while it is adopted.
     """
-    query: AnySelect = (
+    query = uncounted(TI.pool).where(executes_in(names, deferred_too=deferred_too), real_run())
+    forced = (
+        uncounted(FORCED.pool)
+        .join(FORCED, last_forced_request(FORCED))
+        .where(executes_unlimited(), FORCED.pool.in_(names))
+    )
+    found = [Stranger(*row) for part in (query, forced) for row in session.execute(part)]
+    known = {pool for name in names for pool in (name, running_pool(name))}
+    # MySQL finds "Warehouse" for "warehouse"; to Airflow's scheduler they are two.
+    return [stranger for stranger in found if stranger.pool in known]
+
+
+def uncounted(pool: Any) -> AnySelect:
+    """Read task instances whose present try has no granted request, with the live request that they have.
+
+    :param pool: the pool or group that they belong to.
+    """
+    return (
         select(
-            TI.pool,
+            pool,
             TI.dag_id,
             TI.run_id,
             TI.task_id,
@@ -140,12 +159,11 @@ def find_strangers(session: Session, names: Collection[str], *, deferred_too: bo
             R.id,
             R.try_number,
         )
+        .select_from(TI)
         .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
         .outerjoin(R, and_(same_task_instance(), live()))
-        .where(executes_in(names, deferred_too=deferred_too), real_run())
         .where(or_(R.id.is_(None), R.state == WAITING, R.try_number != TI.try_number))
     )
-    return [Stranger(*row) for row in session.execute(query)]
 
 
 def count_strangers(
@@ -170,7 +188,9 @@ def count_strangers(
 
 
 def admit_waiting(session: Session, stranger: Stranger, admission: Admission, now: datetime) -> None:
-    """Turn the waiting request of a task that runs already into a granted one."""
+    """Turn the waiting request of a task that runs already into a granted one, unless a listener has it locked."""
+    if not lock_requests(session, [stranger.live_id] if stranger.live_id else []):
+        return
     session.execute(
         update(R)
         .where(R.id == stranger.waiting_id, R.state == WAITING)

@@ -103,13 +103,20 @@ def waiting_in(session: Session, pool: str, limit: int, offset: int = 0) -> list
 
 
 def candidates(
-    session: Session, group: Group, now: datetime, limit: int, so_far: Plan | None, after: Place | None
+    session: Session,
+    group: Group,
+    now: datetime,
+    limit: int,
+    so_far: Plan | None = None,
+    after: Place | None = None,
+    without: Collection[int] = (),
 ) -> list[QueuedTask]:
     """Read the next waiters that could start, leaving the others out in SQL (rule 6).
 
     :param so_far: the plan of the waiters read before: what it has starved is left out, and behind a head
         that does not fit whatever is wider than the free slots.
     :param after: the last place read before.
+    :param without: requests to leave out, since they could not be let in a moment ago.
     """
     counts = active_counts()
     query = (
@@ -118,6 +125,8 @@ def candidates(
         .order_by(R.order_major, R.order_minor, R.id)
         .limit(limit)
     )
+    if without:
+        query = query.where(R.id.not_in(without))
     if after is not None:
         query = query.where(tuple_(R.order_major, R.order_minor, R.id) > tuple_(*map(literal, after)))
     if so_far is not None:
@@ -215,6 +224,7 @@ def queued_tasks(counts: ActiveCounts) -> AnySelect:
             TI.scheduled_dttm,
             TI.queued_dttm,
             still_waits().label("still_waits"),
+            DagModel.dag_id.label("known_dag"),
             DagModel.is_paused,
             DagModel.max_active_tasks,
             DagRun.state.label("run_state"),
@@ -355,6 +365,7 @@ def queued_task(row: AnyRow, own: int = 0) -> QueuedTask:
             not_before=row.not_before,
             notice=row.notice,
             scheduled=bool(row.still_waits) or own > 0,
+            dag_exists=row.known_dag is not None,
             dag_paused=bool(row.is_paused),
             run_state=row.run_state,
             run_limit=Limit(int(row.run_active) - own, row.max_active_tasks),

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from airflow_slotgroups.airflow_core.dags import tasks_between
+from airflow_slotgroups.airflow_core.dags import release_of, tasks_between
 from airflow_slotgroups.airflow_core.events import succeed
 from airflow_slotgroups.airflow_core.tables import (
     DEFERRED,
@@ -29,6 +29,7 @@ from airflow_slotgroups.domain.states import Admission, EndReason
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.discovery import Arrival
 from airflow_slotgroups.store.keys import GRANTED, SECTION, WAITING, same_task_instance
+from airflow_slotgroups.store.requests import lock_requests
 
 RELEASE = aliased(TI)
 OTHER = aliased(TI)
@@ -95,6 +96,8 @@ def hold_of(row: AnyRow) -> Hold:
 
 def go_on(session: Session, arrivals: Sequence[Arrival]) -> None:
     """Let a new try of an acquire through to its own hold: clearing an inner task clears its acquire too."""
+    free = set(lock_requests(session, [arrival.older_id for arrival in arrivals if arrival.older_id]))
+    arrivals = [arrival for arrival in arrivals if arrival.older_id in free]
     ended = succeed(session, [arrival.ti_id for arrival in arrivals], waits_for_slots())
     for arrival in arrivals:
         if arrival.ti_id in ended.done:
@@ -135,13 +138,14 @@ def find_marked(session: Session, names: Collection[str]) -> list[int]:
 
 
 def hold_marked(session: Session, ids: Collection[int], now: datetime) -> None:
-    """Turn them into holds, shown as forced."""
-    session.execute(
-        update(R)
-        .where(R.id.in_(ids), R.state == WAITING)
-        .values(state=GRANTED, granted_at=now, admission=Admission.FORCED.value, was_queued=True)
-        .execution_options(synchronize_session=False)
-    )
+    """Turn them into holds, shown as forced, each with the release that ends it."""
+    for request in session.scalars(select(R).where(R.id.in_(lock_requests(session, list(ids))))):
+        request.state = GRANTED
+        request.granted_at = now
+        request.admission = Admission.FORCED.value
+        request.was_queued = True
+        request.release_task_id = release_of(session, RunKey(request.dag_id, request.run_id), request.task_id)
+    session.flush()
 
 
 def waiting_acquires(session: Session, pool: str) -> list[Any]:

@@ -20,6 +20,7 @@ from airflow_slotgroups.domain.states import Kind, Mode
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.groups import StoredGroup, note_change
 from airflow_slotgroups.store.keys import GRANTED, same_live_try
+from airflow_slotgroups.store.use import last_forced_request
 
 
 def elsewhere(session: Session, names: Collection[str]) -> Counter[str]:
@@ -61,11 +62,15 @@ def executing_in(pools: Collection[str]) -> AnySelect:
 
 
 def left_in_running(session: Session, name: str) -> int:
-    """Slots still held in the running pool of a group that is being dissolved."""
-    query = select(func.sum(TI.pool_slots)).where(
-        TI.pool == running_pool(name), TI.state.in_((*EXECUTING, *PARKED))
+    """Slots still held, in the running pool and in that of forced tasks, of a group that is being dissolved."""
+    held = TI.state.in_((*EXECUTING, *PARKED))
+    query = select(func.sum(TI.pool_slots)).where(TI.pool == running_pool(name), held)
+    forced = (
+        select(func.sum(TI.pool_slots))
+        .join(R, last_forced_request())
+        .where(TI.pool == UNLIMITED_POOL, R.pool == name, held)
     )
-    return int(session.scalar(query) or 0)
+    return int(session.scalar(query) or 0) + int(session.scalar(forced) or 0)
 
 
 def edited_by_hand(group: StoredGroup) -> bool:
@@ -133,26 +138,29 @@ def note_amended(group: StoredGroup, now: datetime) -> None:
         )
 
 
-def keep_pools(session: Session, groups: Sequence[StoredGroup], now: datetime) -> bool:
+def keep_pools(
+    session: Session, groups: Sequence[StoredGroup], now: datetime, *, heed_edits: bool = True
+) -> bool:
     """Bring the pools of locked groups to what they should be; the last statements of a transaction.
 
     The scheduler takes these rows NOWAIT: while we hold one, nothing in the cluster is scheduled. So they are
     written only when they differ, never waited for, and the commit follows at once.
 
+    :param heed_edits: take an edit by hand as the size; not where a size was just given.
     :return: False, with nothing changed, when somebody held a row; the next cycle tries again.
     """
     try:
         with session.begin_nested():
-            amend_pools(session, groups, now)
+            amend_pools(session, groups, now, heed_edits)
     except BusyError:
         return False
     return True
 
 
-def amend_pools(session: Session, groups: Sequence[StoredGroup], now: datetime) -> None:
+def amend_pools(session: Session, groups: Sequence[StoredGroup], now: datetime, heed_edits: bool) -> None:
     """Take edits by hand as what they mean, and write what differs."""
     for group in groups:
-        if edited_by_hand(group):
+        if heed_edits and edited_by_hand(group):
             take_edit(session, group, now)
     changes = pools_to_write(session, groups)
     for group, rows in changes:

@@ -6,14 +6,16 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, or_, select, true
+from sqlalchemy import ColumnElement, and_, exists, or_, select, true
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.tables import BETWEEN_TRIES, SCHEDULED, TI, UNFINISHED
+from airflow_slotgroups.airflow_core.tables import BETWEEN_TRIES, HELD, SCHEDULED, TI, UNFINISHED
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
+from airflow_slotgroups.airflow_core.typing import AnyRow
 from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import GRANTED, is_granted, live, same_task_instance
+from airflow_slotgroups.store.keys import is_granted, same_task_instance
+from airflow_slotgroups.store.use import last_forced_request
 
 AT_MOST = 1000
 
@@ -29,7 +31,8 @@ def find_strays(session: Session, names: Collection[str], limit: int = AT_MOST) 
     """Find task instances in running pools that wait, or are between tries, without a granted request."""
     home = {running_pool(name): name for name in names}
     query = select(TI.id, TI.pool).where(TI.pool.in_(home), waits(), ~granted_and_scheduled()).limit(limit)
-    return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query)]
+    # MySQL finds "Warehouse.running" for "warehouse.running"; to Airflow's scheduler they are two.
+    return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query) if pool in home]
 
 
 def find_forced_strays(session: Session, limit: int = AT_MOST) -> list[Stray]:
@@ -50,10 +53,21 @@ def find_forced_of(session: Session, name: str) -> list[Stray]:
     """Find the task instances of one group that were forced in and are unfinished."""
     query = (
         select(TI.id)
-        .join(R, and_(same_task_instance(), live(), R.state == GRANTED))
+        .join(R, last_forced_request())
         .where(TI.pool == UNLIMITED_POOL, R.pool == name, unfinished())
     )
     return [Stray(ti_id, name) for ti_id in session.scalars(query)]
+
+
+def unforced_in_unlimited(session: Session) -> list[AnyRow]:
+    """Find unfinished task instances in the pool of forced starts that nobody has ever forced in."""
+    forced = exists().where(same_task_instance(), R.forced == true()).correlate(TI)
+    query = (
+        select(TI.dag_id, TI.run_id, TI.task_id)
+        .where(TI.pool == UNLIMITED_POOL, TI.state.in_(HELD), ~forced)
+        .limit(100)
+    )
+    return list(session.execute(query).all())
 
 
 def waits() -> ColumnElement[bool]:
@@ -70,7 +84,7 @@ def find_leftovers(session: Session, names: Collection[str], limit: int = AT_MOS
     """Find whatever is unfinished in the running pools of groups that are being dissolved."""
     home = {running_pool(name): name for name in names}
     query = select(TI.id, TI.pool).where(TI.pool.in_(home), unfinished()).limit(limit)
-    return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query)]
+    return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query) if pool in home]
 
 
 def unfinished() -> ColumnElement[bool]:

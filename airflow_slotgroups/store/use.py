@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, union_all
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, func, or_, select, true, union_all
+from sqlalchemy.orm import Session, aliased
 
 from airflow_slotgroups.airflow_core.tables import DEFERRED, EXECUTING, TI, DagRun, is_acquire, real_run
 from airflow_slotgroups.airflow_core.typing import AnySelect
-from airflow_slotgroups.domain.names import running_pool
+from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import GRANTED, is_granted
+
+LATER = aliased(R)
 
 
 def read_use(session: Session, names: Collection[str]) -> Counter[str]:
@@ -23,8 +25,11 @@ def read_use(session: Session, names: Collection[str]) -> Counter[str]:
     """
     group_of = {pool: name for name in names for pool in (name, running_pool(name))}
     use: Counter[str] = Counter()
-    for pool, slots in session.execute(union_all(granted_slots(names), stranger_slots(names))):
-        use[group_of[pool]] += int(slots)
+    parts = union_all(granted_slots(names), stranger_slots(names), forced_stranger_slots(names))
+    for pool, slots in session.execute(parts):
+        # MySQL finds "Warehouse" for "warehouse"; to Airflow's scheduler they are two.
+        if pool in group_of:
+            use[group_of[pool]] += int(slots)
     return use
 
 
@@ -40,6 +45,41 @@ def stranger_slots(names: Collection[str]) -> AnySelect:
         .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
         .where(executes_in(names), ~is_granted(), real_run())
         .group_by(TI.pool)
+    )
+
+
+def forced_stranger_slots(names: Collection[str]) -> AnySelect:
+    """Slots of tasks whose forced try has ended, and that execute in the unlimited pool all the same."""
+    return (
+        select(R.pool, func.sum(TI.pool_slots))
+        .select_from(TI)
+        .join(R, last_forced_request())
+        .where(executes_unlimited(), ~is_granted(), R.pool.in_(names))
+        .group_by(R.pool)
+    )
+
+
+def executes_unlimited() -> ColumnElement[bool]:
+    """A task instance uses slots in the pool of forced tasks."""
+    return and_(TI.pool == UNLIMITED_POOL, TI.state.in_((*EXECUTING, DEFERRED)))
+
+
+def last_forced_request(request: type[R] = R) -> ColumnElement[bool]:
+    """The request by which a task instance was last forced in: its group pays for what it does there.
+
+    :param request: an alias, where the query reads another request of the task instance too.
+    """
+    last = select(func.max(LATER.id)).where(of_task_instance(LATER), LATER.forced == true()).correlate(TI)
+    return and_(of_task_instance(request), request.id == last.scalar_subquery())
+
+
+def of_task_instance(request: type[R]) -> ColumnElement[bool]:
+    """A request is for the task instance, whatever its try."""
+    return and_(
+        request.dag_id == TI.dag_id,
+        request.run_id == TI.run_id,
+        request.task_id == TI.task_id,
+        request.map_index == TI.map_index,
     )
 
 

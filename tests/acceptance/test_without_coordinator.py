@@ -45,7 +45,9 @@ def test_s60_no_coordinator_alive(external: World) -> None:
         assert "All is well" in world.cli("slotgroups", "check")
     assert "coordinator" in {row["code"] for row in world.check()}, "a coordinator that left is not missed"
     world.cli("slotgroups", "delete", "s60")
-    assert not world.rows("SELECT pool FROM slot_pool WHERE pool IN ('s60', 's60.running')"), "a pool was left"
+    assert not world.rows("SELECT pool FROM slot_pool WHERE pool IN ('s60', 's60.running')"), (
+        "a pool was left"
+    )
 
 
 def seconds_scheduled(world: World) -> float:

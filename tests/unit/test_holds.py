@@ -29,6 +29,14 @@ FATES: dict[str, tuple[Hold, EndReason | None]] = {
     ),
     "its map index is no longer there": (
         replace(RUNNING, acquire_state="removed", release_state="removed"),
+        EndReason.CLEARED,
+    ),
+    "an edit of the DAG has removed its release, its tasks still run": (
+        replace(RUNNING, release_state="removed", goes_on=True),
+        None,
+    ),
+    "an edit of the DAG has removed its release, and nothing is left to do": (
+        replace(RUNNING, release_state="removed", goes_on=False),
         EndReason.ENDED,
     ),
     "its release has ended, other tasks of the run go on": (
@@ -66,7 +74,7 @@ def test_fate_of_hold(hold: Hold, fate: EndReason | None) -> None:
     assert fate_of_hold(hold) == fate
 
 
-@pytest.mark.parametrize("state", sorted(FINISHED_STATES))
+@pytest.mark.parametrize("state", sorted(FINISHED_STATES - {"removed"}))
 def test_a_release_that_is_over_ends_it_in_whatever_way(state: str) -> None:
     assert fate_of_hold(replace(RUNNING, release_state=state)) is EndReason.ENDED
 

@@ -104,9 +104,7 @@ def test_a_round_sweeps_and_reports(loop: Any) -> None:
     loop.one_round()
 
     assert mock.call.run_if_due() in loop.sweep.mock_calls
-    loop.heartbeat.cycle_ended.assert_called_once_with(
-        0.0, "slot group 'a': ValueError: x; slot group 'b': KeyError: 'y'"
-    )
+    loop.heartbeat.cycle_ended.assert_called_once_with(0.0, "'a': ValueError: x; 'b': KeyError: 'y'")
 
 
 def test_a_round_that_went_well_reports_no_error(loop: Any) -> None:

@@ -180,6 +180,12 @@ MODES = {
     "a paused group lets nobody in (S46)": Case(
         group(5, mode=Mode.PAUSED), [waiter(1), waiter(2)], [], {1: PAUSED, 2: PAUSED}
     ),
+    "a DAG that is gone starts nothing, and blocks nobody": Case(
+        group(2),
+        [waiter(1, 2, dag_exists=False), waiter(2)],
+        [2],
+        {1: (Code.DAG_MISSING, "DAG 'd' is gone: the scheduler starts none of its tasks")},
+    ),
     "a paused group still says what holds the task itself": Case(
         group(5, mode=Mode.PAUSED), [waiter(1, dag_paused=True)], [], {1: DAG_PAUSED}
     ),

@@ -1,0 +1,219 @@
+"""What once broke a promise: one odd task, a retry of a forced one, an edit in between, a long queue."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+from airflow.models.dag import DagModel
+from airflow.models.dag_version import DagVersion
+from airflow.models.serialized_dag import SerializedDagModel
+
+from airflow_slotgroups.domain.errors import InvalidNameError
+from airflow_slotgroups.domain.states import Mode
+from airflow_slotgroups.domain.which import Which
+from airflow_slotgroups.services import groups, health, requests
+from airflow_slotgroups.services.queue import queue_of
+from airflow_slotgroups.store.decisions import BATCH, MOST_GRANTS
+from tests.integration.conftest import backends
+from tests.integration.support.scheduler import FakeScheduler
+from tests.integration.support.world import WHO, Key, World
+
+POSTGRES = pytest.mark.parametrize("database", backends("postgresql"), indirect=True)
+MARIADB = pytest.mark.parametrize("database", backends("mariadb"), indirect=True)
+
+
+@pytest.fixture
+def w(world: World) -> World:
+    world.dag("dag", max_active_tasks=100_000)
+    world.run("dag", "run")
+    return world
+
+
+@pytest.fixture
+def scheduler(w: World) -> FakeScheduler:
+    return FakeScheduler(w.database, w.clock)
+
+
+def forced_beside_a_holder(w: World, scheduler: FakeScheduler) -> Key:
+    """A group of one slot that is held, and a task that was forced in beside the holder."""
+    w.group("P", 1)
+    holder, forced = w.task("holder", "P"), None
+    w.round()
+    scheduler.run_to(holder)
+    forced = w.task("forced", "P")
+    w.round()
+    requests.force_start("P", [Which(task_id="forced")], who=WHO)
+    w.round()
+    return forced
+
+
+@MARIADB
+@pytest.mark.parametrize("name", ["Warehouse", "warehouse ", "wärehouse"])
+@pytest.mark.parametrize("state", ["scheduled", "running"])
+def test_a_name_that_the_database_takes_for_a_group_stops_nobody(w: World, name: str, state: str) -> None:
+    w.group("warehouse", 2)
+    w.group("other", 2)
+    w.task("odd", name, state=state)
+    w.task("b", "other")
+    w.round()
+    assert "b" in w.granted()
+
+
+@MARIADB
+def test_the_pool_of_forced_starts_is_no_group_in_whatever_case(w: World) -> None:
+    with pytest.raises(InvalidNameError, match="forced"):
+        w.group("Slotgroups.Unlimited", 1)
+
+
+def test_a_max_wait_that_no_date_can_hold_stops_nobody(w: World) -> None:
+    w.group("P", 2)
+    w.group("other", 2)
+    w.task("a", "P")
+    w.task("b", "other")
+    config = {"slotgroups": {"max_wait_seconds": timedelta(days=3_000_000).total_seconds()}}
+    with w.database.session() as session:
+        statement = sa.text("UPDATE task_instance SET executor_config = :c WHERE task_id = 'a'")
+        session.execute(statement, {"c": pickle.dumps(config)})
+    w.round()
+    assert w.granted() == ["a", "b"]
+
+
+def test_a_dag_that_can_not_be_read_stops_no_other(w: World) -> None:
+    w.group("P", 2)
+    w.group("other", 2)
+    with w.database.session() as session:
+        session.execute(sa.update(DagModel).values(has_task_concurrency_limits=True))
+        version = DagVersion(dag_id="dag", version_number=99, bundle_name="testing")
+        session.add(version)
+        session.flush()
+        row = {
+            "dag_id": "dag",
+            "dag_version_id": version.id,
+            "id": version.id,
+            "data": {"__version": 99, "dag": {}},
+            "dag_hash": "x",
+            "created_at": w.clock.now,
+            "last_updated": w.clock.now,
+        }
+        session.execute(sa.insert(SerializedDagModel.__table__).values(**row))
+    w.task("a", "P")
+    w.task("b", "other")
+    w.round()
+    assert "b" in w.granted()
+
+
+def test_a_step_that_fails_leaves_the_others_to_be_done(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    w.group("P", 1)
+    w.task("a", "P")
+    w.round()
+    w.task("b", "P")
+
+    def fail(*_args: object) -> None:
+        raise RuntimeError("a fault of one step")
+
+    monkeypatch.setattr("airflow_slotgroups.coordinator.steps.find_expired", fail)
+    w.set_ti(Key("dag", "run", "a"), state="success")
+    result = w.cycle.run()
+    assert result.errors == {"fail_them": "RuntimeError: a fault of one step"}
+    assert w.granted() == ["b"]
+
+
+@POSTGRES
+def test_a_retry_of_a_forced_task_that_was_too_fast_is_counted(w: World, scheduler: FakeScheduler) -> None:
+    forced = forced_beside_a_holder(w, scheduler)
+    scheduler.run_to(forced)
+    w.round()
+    scheduler.do("retry", forced)
+    scheduler.do("due", forced)
+    scheduler.critical_section()
+    scheduler.do("start", forced)
+    w.rounds(2)
+    assert groups.get_group("P").used == 2
+    assert w.state_of(forced)[-1] == "granted"
+
+
+@POSTGRES
+def test_a_task_that_names_the_pool_of_forced_starts_is_told_of(w: World, scheduler: FakeScheduler) -> None:
+    forced_beside_a_holder(w, scheduler)
+    w.task("odd", "slotgroups.unlimited", state="running")
+    assert [p.where for p in health.check() if p.code == "unlimited"] == ["slotgroups.unlimited"]
+
+
+@POSTGRES
+def test_dissolving_waits_for_a_forced_task_that_somebody_has_locked(
+    w: World, scheduler: FakeScheduler
+) -> None:
+    forced = forced_beside_a_holder(w, scheduler)
+    scheduler.run_to(forced)
+    w.round()
+    with w.database.engine.connect() as other:
+        other.execute(sa.text("SELECT 1 FROM task_instance WHERE task_id = 'forced' FOR UPDATE"))
+        assert groups.dissolve("P", who=WHO) is False
+        other.rollback()
+    w.rounds(2)
+    assert w.pool_of(forced) == "P"
+
+
+@POSTGRES
+def test_a_locked_head_leaves_no_slot_idle(w: World) -> None:
+    w.group("P", 1)
+    w.task("a", "P")
+    w.task("b", "P")
+    with w.database.engine.connect() as other:
+        other.execute(sa.text("SELECT 1 FROM task_instance WHERE task_id = 'a' FOR UPDATE"))
+        w.round()
+        assert w.granted() == ["b"]
+        other.rollback()
+
+
+@POSTGRES
+def test_a_locked_request_of_one_group_holds_up_no_other(w: World) -> None:
+    w.group("P", 1)
+    w.group("other", 1)
+    w.task("a", "P")
+    slipped = w.task("b", "P")
+    w.rounds(2)
+    with w.database.engine.connect() as somebody:
+        somebody.execute(sa.text("SELECT 1 FROM slot_request WHERE task_id = 'b' FOR UPDATE"))
+        w.set_ti(slipped, state="queued")
+        w.task("c", "other")
+        w.round()
+        assert "c" in w.granted()
+        somebody.rollback()
+
+
+def test_a_size_that_is_set_overrules_an_edit_before_it(w: World) -> None:
+    w.group("P", 4)
+    with w.database.session() as session:
+        session.execute(sa.text("UPDATE slot_pool SET slots = 5 WHERE pool = 'P'"))
+    w.group("P", 10)
+    w.rounds(2)
+    assert groups.get_group("P").slots == 10
+
+
+@pytest.mark.parametrize("size", [2, 0])
+def test_a_grant_for_which_there_is_no_room_any_more_waits_again(w: World, size: int) -> None:
+    """Not queued yet, and the group has shrunk: Airflow would never start it."""
+    w.group("P", 4)
+    wide = w.task("wide", "P", pool_slots=4)
+    w.round()
+    assert w.state_of(wide) == ["granted"]
+    w.group("P", size)
+    w.rounds(2)
+    assert w.state_of(wide) == ["waiting"]
+    assert [str(entry.reason) for entry in queue_of("P")] == [f"can never run: needs 4, pool has {size}"]
+
+
+def test_a_long_queue_is_let_in_part_by_part(w: World) -> None:
+    w.group("P", 1)
+    number = MOST_GRANTS + 2 * BATCH
+    w.tasks([Key("dag", "run", f"t{index}") for index in range(number)], "P")
+    w.rounds(2)
+    groups.set_mode("P", Mode.BYPASS, who=WHO)
+    w.round()
+    assert MOST_GRANTS <= len(w.granted()) < MOST_GRANTS + BATCH
+    w.rounds(2)
+    assert len(w.granted()) == number
