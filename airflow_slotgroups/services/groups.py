@@ -66,12 +66,13 @@ class GroupChange:
 
         :raises InvalidValueError: a value is out of its range.
         """
-        if self.slots is not None and not UNLIMITED <= self.slots <= LARGEST:
-            raise InvalidValueError("slots", self.slots, f"give 0 to {LARGEST}, or -1 for no limit")
-        if self.max_passes is not None and not 1 <= self.max_passes <= LARGEST:
-            raise InvalidValueError(
-                "max_passes", self.max_passes, f"give 1 to {LARGEST}, or use strategy 'strict'"
-            )
+        for setting in ("slots", "max_passes"):
+            if (value := getattr(self, setting)) is not None and value > LARGEST:
+                raise InvalidValueError(setting, value, f"give at most {LARGEST}")
+        if self.slots is not None and self.slots < UNLIMITED:
+            raise InvalidValueError("slots", self.slots, "give 0 or more, or -1 for no limit")
+        if self.max_passes is not None and self.max_passes < 1:
+            raise InvalidValueError("max_passes", self.max_passes, "give 1 or more, or use strategy 'strict'")
         if self.ageing_seconds is not None and not 0 <= self.ageing_seconds <= MAX_AGEING_SECONDS:
             raise InvalidValueError(
                 "ageing_seconds",

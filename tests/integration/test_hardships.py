@@ -11,7 +11,7 @@ from airflow.models.dag import DagModel
 from airflow.models.dag_version import DagVersion
 from airflow.models.serialized_dag import SerializedDagModel
 
-from airflow_slotgroups.domain.errors import InvalidNameError
+from airflow_slotgroups.domain.errors import InvalidNameError, InvalidValueError
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.services import groups, health, requests
@@ -217,3 +217,10 @@ def test_a_long_queue_is_let_in_part_by_part(w: World) -> None:
     assert MOST_GRANTS <= len(w.granted()) < MOST_GRANTS + BATCH
     w.rounds(2)
     assert len(w.granted()) == number
+
+
+@pytest.mark.parametrize("change", [groups.GroupChange(slots=2**31), groups.GroupChange(max_passes=2**31)])
+def test_a_number_that_no_column_can_hold_is_refused(w: World, change: groups.GroupChange) -> None:
+    w.group("P", 1)
+    with pytest.raises(InvalidValueError, match="give at most 2147483647"):
+        groups.set_group("P", change, who=WHO)
