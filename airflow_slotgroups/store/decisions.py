@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -190,21 +189,3 @@ def cannot_start(task: QueuedTask, now: datetime) -> bool:
     """Ask the planner's own rule about a single request."""
     alone = Snapshot(Group(task.pool, 0), 0, (task.waiter,), now)
     return why_not_startable(task.waiter, alone, Plan(free=None)) is not None
-
-
-def without_room(
-    session: Session, groups: Sequence[StoredGroup], idle: Sequence[QueuedTask]
-) -> list[QueuedTask]:
-    """Pick unused grants for which there is no room any more, since their group has shrunk: the last ones first.
-
-    The running pool has shrunk too, so that the scheduler would never start some of them.
-    """
-    use = read_use(session, {task.pool for task in idle}) if idle else Counter()
-    sizes = {group.name: free_slots(group.planned(), 0) for group in groups}
-    picked = []
-    for task in sorted(idle, key=lambda task: task.place, reverse=True):
-        size = sizes.get(task.pool)
-        if size is not None and use[task.pool] > size and not task.waiter.forced:
-            use[task.pool] -= task.waiter.slots
-            picked.append(task)
-    return picked

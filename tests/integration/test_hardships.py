@@ -15,7 +15,6 @@ from airflow_slotgroups.domain.errors import InvalidNameError, InvalidValueError
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.services import groups, health, requests
-from airflow_slotgroups.services.queue import queue_of
 from airflow_slotgroups.store.decisions import BATCH, MOST_GRANTS
 from tests.integration.conftest import backends
 from tests.integration.support.scheduler import FakeScheduler
@@ -192,19 +191,6 @@ def test_a_size_that_is_set_overrules_an_edit_before_it(w: World) -> None:
     w.group("P", 10)
     w.rounds(2)
     assert groups.get_group("P").slots == 10
-
-
-@pytest.mark.parametrize("size", [2, 0])
-def test_a_grant_for_which_there_is_no_room_any_more_waits_again(w: World, size: int) -> None:
-    """Not queued yet, and the group has shrunk: Airflow would never start it."""
-    w.group("P", 4)
-    wide = w.task("wide", "P", pool_slots=4)
-    w.round()
-    assert w.state_of(wide) == ["granted"]
-    w.group("P", size)
-    w.rounds(2)
-    assert w.state_of(wide) == ["waiting"]
-    assert [str(entry.reason) for entry in queue_of("P")] == [f"can never run: needs 4, pool has {size}"]
 
 
 def test_a_long_queue_is_let_in_part_by_part(w: World) -> None:

@@ -77,10 +77,18 @@ class Facts:
             if (
                 (ti.pool == pool and ti.state in EXECUTING)
                 or (ti.pool == inside and ti.state in EXECUTING | {"deferred"})
+                or (self.forced_in(ti) == pool and ti.state in EXECUTING | {"deferred"})
             )
             and not self.has_grant(ti)
             and not self.is_test(ti)
         ]
+
+    def forced_in(self, ti: Any) -> str | None:
+        """The group that a task instance in the pool of forced starts was last forced in."""
+        if ti.pool != "slotgroups.unlimited":
+            return None
+        forced = [r for r in self.requests if r.forced and key_of(r) == key_of(ti)]
+        return max(forced, key=lambda r: r.id).pool if forced else None
 
     def use(self, pool: str) -> int:
         """Slots in use (rule 1)."""
@@ -369,11 +377,13 @@ def cycle_kept_the_rules(before: Facts, after: Facts) -> Iterator[str]:
     for name in before.groups.keys() & after.groups.keys():
         grants = granted_in(before, after, name)
         over = after.overdraft(name)
+        known = {r.id for r in before.live("granted", name)}
+        forced = [r for r in after.live("granted", name) if r.id not in known and r.admission == "forced"]
         if grants and over:
             yield f"'{name}' let in {[str(key_of(r)) for r in grants]} and is over its size by {over}"
         if (
             not grants
-            and over > before.overdraft(name)
+            and over > before.overdraft(name) + sum(r.slots for r in forced)
             and after.groups[name].slots == before.groups[name].slots
         ):
             yield f"a cycle brought '{name}' over its size by {over}, from {before.overdraft(name)}"
