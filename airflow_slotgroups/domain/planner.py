@@ -122,7 +122,7 @@ def why_not_dag(waiter: Waiter) -> Reason | None:
     """What holds the whole DAG or run."""
     if not waiter.dag_exists:
         return Reason(
-            Code.DAG_MISSING, f"DAG '{waiter.dag_id}' is gone: the scheduler starts none of its tasks"
+            Code.RUN_NOT_RUNNING, f"DAG '{waiter.dag_id}' is gone: the scheduler starts none of its tasks"
         )
     if waiter.dag_paused:
         return Reason(Code.DAG_PAUSED, f"DAG '{waiter.dag_id}' is paused")

@@ -29,7 +29,6 @@ class Code(Word):
     SUSPENDED = "suspended"
     PUT_OFF = "put_off"
     """An earlier grant came to nothing: the scheduler did not start the task."""
-    DAG_MISSING = "dag_missing"
     DAG_PAUSED = "dag_paused"
     RUN_NOT_RUNNING = "run_not_running"
     MAX_ACTIVE_TASKS = "max_active_tasks"

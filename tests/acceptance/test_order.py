@@ -179,7 +179,10 @@ def test_s07_a_paused_head_keeps_its_place(world: World) -> None:
     world.airflow.unpause("s07_paused")
     world.open("s07_b")
     world.finish("s07_paused", "s07_others")
-    assert names(world.grants("s07")) == ["hold", "first", "nap", "n0", "n1"]
+    granted = names(world.grants("s07"))
+    assert granted[:3] == ["hold", "first", "nap"]
+    # The last two have one priority, and may have arrived at one moment.
+    assert sorted(granted[3:]) == ["n0", "n1"]
     world.assert_never_over("s07", 1)
     world.assert_idle("s07")
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_slotgroups.airflow_core.tables import DagModel
-from airflow_slotgroups.domain.planner import Plan, Tally, why_not_startable, why_too_wide
+from airflow_slotgroups.domain.planner import Plan, why_not_startable, why_too_wide
 from airflow_slotgroups.domain.snapshot import Group, Snapshot
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.models import SlotRequest
@@ -163,7 +163,7 @@ def test_sql_and_planner_agree_on_who_can_start(places: World) -> None:
         by_planner = {
             waiter.id
             for waiter in everybody
-            if why_not_startable(waiter, Snapshot(group, 0, (waiter,), now), Tally(), Plan(free=None)) is None
+            if why_not_startable(waiter, Snapshot(group, 0, (waiter,), now), Plan(free=None)) is None
             and (waiter.forced or why_too_wide(waiter, group) is None)
         }
         assert by_sql == by_planner

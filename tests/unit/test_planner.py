@@ -184,7 +184,7 @@ MODES = {
         group(2),
         [waiter(1, 2, dag_exists=False), waiter(2)],
         [2],
-        {1: (Code.DAG_MISSING, "DAG 'd' is gone: the scheduler starts none of its tasks")},
+        {1: (Code.RUN_NOT_RUNNING, "DAG 'd' is gone: the scheduler starts none of its tasks")},
     ),
     "a paused group still says what holds the task itself": Case(
         group(5, mode=Mode.PAUSED), [waiter(1, dag_paused=True)], [], {1: DAG_PAUSED}
