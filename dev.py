@@ -276,7 +276,7 @@ def setup(args: list[str]) -> None:
 
 
 def demo(args: list[str]) -> None:
-    """start Airflow on SQLite, run example DAGs through two groups, watch the queue, sum up"""
+    """start Airflow on SQLite, run example DAGs through three groups, watch the queue, sum up"""
     become([ready().executable, "-m", "devtools.demo", *args])
 
 
