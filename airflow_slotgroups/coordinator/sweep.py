@@ -10,8 +10,9 @@ from airflow_slotgroups.airflow_core.locks import limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
 from airflow_slotgroups.store.coordinators import Identity, report
 from airflow_slotgroups.store.groups import load_groups, lock_free_groups
+from airflow_slotgroups.store.requests import end_requests
 from airflow_slotgroups.store.sections import find_marked, hold_marked
-from airflow_slotgroups.store.waiters import AT_MOST, cancel_left, find_left
+from airflow_slotgroups.store.waiters import AT_MOST, find_left
 
 INTERVAL = 2.0
 """Seconds between sweeps, more when a sweep takes long."""
@@ -61,7 +62,7 @@ class Sweep:
             if locked:
                 # In this order: what is a hold now waits no longer.
                 hold_marked(session, find_marked(session, locked), self.clock())
-                cancel_left(session, find_left(session, locked), self.clock())
+                end_requests(session, find_left(session, locked), self.clock())
 
 
 class Heartbeat:

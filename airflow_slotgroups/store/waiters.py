@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
 
 from sqlalchemy import case, or_, select
 from sqlalchemy.orm import Session
@@ -12,7 +11,6 @@ from airflow_slotgroups.airflow_core.tables import DEFERRED, SCHEDULED, TI
 from airflow_slotgroups.domain.states import EndReason
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import SECTION, WAITING, same_task_instance
-from airflow_slotgroups.store.requests import end_requests
 
 AT_MOST = 1000
 
@@ -44,8 +42,3 @@ def reason_of(exists: bool, same_try: bool) -> EndReason:
     if not exists:
         return EndReason.GONE
     return EndReason.LEFT if same_try else EndReason.CLEARED
-
-
-def cancel_left(session: Session, found: dict[int, EndReason], now: datetime) -> None:
-    """End them."""
-    end_requests(session, found, now)

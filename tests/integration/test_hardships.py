@@ -39,7 +39,7 @@ def scheduler(w: World) -> FakeScheduler:
 def forced_beside_a_holder(w: World, scheduler: FakeScheduler) -> Key:
     """A group of one slot that is held, and a task that was forced in beside the holder."""
     w.group("P", 1)
-    holder, forced = w.task("holder", "P"), None
+    holder = w.task("holder", "P")
     w.round()
     scheduler.run_to(holder)
     forced = w.task("forced", "P")
