@@ -40,7 +40,15 @@ from airflow_slotgroups.store.queue import QueuedTask, granted_tasks, heads_of_q
 from airflow_slotgroups.store.requests import end_requests
 from airflow_slotgroups.store.sections import find_ended_holds, find_test_acquires, go_on, pass_through
 from airflow_slotgroups.store.sizes import edited_by_hand, keep_pools, pools_to_write
-from airflow_slotgroups.store.strays import Stray, find_forced_strays, find_strays, send_home, waits
+from airflow_slotgroups.store.strays import (
+    Stray,
+    find_forced_strays,
+    find_outsiders,
+    find_strays,
+    send_home,
+    take_inside,
+    waits,
+)
 
 SLOW_DISCOVERY = 0.02
 """Seconds; a discovery that takes longer is made once in `SLOW_PACE` seconds alone (DESIGN rule 9)."""
@@ -136,6 +144,16 @@ def find_lost(desk: Desk, session: Session, groups: Groups, now: datetime) -> li
 def bring_home(desk: Desk, session: Session, groups: Groups, found: list[Stray], now: datetime) -> None:
     """Set their pool back, so that they queue."""
     send_home(session, found, waits())
+
+
+def find_outside(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stray]:
+    """Find holders that are to start again from a closed pool."""
+    return find_outsiders(session, alive(groups))
+
+
+def bring_inside(desk: Desk, session: Session, groups: Groups, found: list[Stray], now: datetime) -> None:
+    """Set their pool to the running one."""
+    take_inside(session, found)
 
 
 def find_newcomers(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Arrival]:
@@ -250,6 +268,7 @@ STEPS = (
     Step(find_uncounted, count_them),
     Step(find_over, end_holds),
     Step(find_lost, bring_home),
+    Step(find_outside, bring_inside),
     Step(find_tests, let_tests_pass),
     Step(find_newcomers, enqueue_them),
     Step(find_overdue_waiters, fail_them),

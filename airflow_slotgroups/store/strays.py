@@ -1,4 +1,4 @@
-"""Sending task instances home: back to the pool that their DAG names (DESIGN rule 10)."""
+"""Task instances in the wrong pool: home to the one that their DAG names, or inside (DESIGN rule 10)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ AT_MOST = 1000
 
 
 class Stray(NamedTuple):
-    """A task instance in a running pool that has no business there."""
+    """A task instance that stands in the wrong one of a group's pools.
+
+    :param home: the group's name, and that of its closed pool.
+    """
 
     id: UUID
     home: str
@@ -33,6 +36,26 @@ def find_strays(session: Session, names: Collection[str], limit: int = AT_MOST) 
     query = select(TI.id, TI.pool).where(TI.pool.in_(home), waits(), ~granted_and_scheduled()).limit(limit)
     # MySQL finds "Warehouse.running" for "warehouse.running"; to Airflow's scheduler they are two.
     return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query) if pool in home]
+
+
+def find_outsiders(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Stray]:
+    """Find task instances that hold slots and are to start again from the closed pool, where nobody starts.
+
+    They began there, since the pool was opened by hand or was just being adopted, and came back: from a
+    trigger, or since they were stuck in queued (S29).
+    """
+    query = (
+        select(TI.id, TI.pool).where(TI.pool.in_(names), TI.state == SCHEDULED, is_granted()).limit(limit)
+    )
+    return [Stray(ti_id, pool) for ti_id, pool in session.execute(query) if pool in names]
+
+
+def take_inside(session: Session, outsiders: Collection[Stray]) -> None:
+    """Move them to the running pool, in which they have their slots."""
+    for home in sorted({outsider.home for outsider in outsiders}):
+        ids = [outsider.id for outsider in outsiders if outsider.home == home]
+        still = and_(TI.pool == home, TI.state == SCHEDULED, is_granted())
+        move_to_pool(session, ids, running_pool(home), still)
 
 
 def find_forced_strays(session: Session, limit: int = AT_MOST) -> list[Stray]:

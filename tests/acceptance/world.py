@@ -226,10 +226,17 @@ class World:
         assert not left, f"left in {pool}.running: {left}"
 
 
-EXECUTIONS = " UNION ALL ".join(
-    f"SELECT dag_id, pool_slots, start_date, end_date FROM {table}"
+TRIES = " UNION ALL ".join(
+    "SELECT dag_id, run_id, task_id, map_index, pool_slots, start_date, end_date"
+    f" FROM {table}"
     " WHERE pool IN (:pool, :running) AND start_date IS NOT NULL AND end_date IS NOT NULL"
     for table in ("task_instance", "task_instance_history")
+)
+# A try that is cleared before it starts keeps, and takes into the history, the times of the try before:
+# one start is one execution, however many tries name it.
+EXECUTIONS = (
+    f"SELECT dag_id, pool_slots, start_date, MAX(end_date) AS end_date FROM ({TRIES}) AS tries"
+    " GROUP BY dag_id, run_id, task_id, map_index, pool_slots, start_date"
 )
 LEFT = (
     "SELECT dag_id, task_id, map_index, state FROM task_instance"

@@ -278,6 +278,26 @@ def test_a_deferred_holder_keeps_its_slot_until_the_end(world: World, scheduler:
     assert world.granted() == ["next"]
 
 
+@pytest.mark.parametrize("moves", [["requeue_stuck"], ["start", "defer", "resume"]])
+def test_a_holder_that_began_in_the_closed_pool_goes_on_inside(
+    world: World, scheduler: FakeScheduler, moves: list[str]
+) -> None:
+    """The pool was opened by hand for a moment: nobody starts from it now that it is closed again."""
+    world.group("P", 1)
+    world.tasks([Key("dag", "run", "early")], "P")
+    world.pool("P", -1)
+    assert scheduler.critical_section() == 1
+    world.round()
+    assert world.granted() == ["early"]
+    for move in moves:
+        scheduler.do(move, Key("dag", "run", "early"))
+    world.round()
+    settled(world)
+    scheduler.run_to(Key("dag", "run", "early"), "success")
+    world.round()
+    assert world.granted() == []
+
+
 @pytest.mark.parametrize(
     "how", ["success", "failed", "retry", "mark", "delete_ti", "delete_run", "fail_run", "clear"]
 )
