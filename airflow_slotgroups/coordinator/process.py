@@ -83,9 +83,10 @@ def identity(scheduler_job_id: int | None) -> Identity:
 
 def make_loop(sessions: SessionFactory, who: Identity) -> Loop:
     """Put the parts together."""
+    cycle = CheckedCycle(sessions, lease=lease(), allow_run_priority=allow_run_priority())
     return Loop(
-        CheckedCycle(sessions, lease=lease(), allow_run_priority=allow_run_priority()),
-        Sweep(sessions),
+        cycle,
+        Sweep(sessions, cycle.desk.limits),
         Heartbeat(sessions, who),
         Metrics(sessions),
         Purge(sessions, history_retention()),

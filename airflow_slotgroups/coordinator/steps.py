@@ -22,7 +22,7 @@ from airflow_slotgroups.airflow_core.locks import is_locked
 from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.domain.states import Admission, EndReason, Mode
 from airflow_slotgroups.store.adoption import go_on_dissolving
-from airflow_slotgroups.store.decisions import cannot_start, take_back
+from airflow_slotgroups.store.decisions import cannot_start, take_back, without_room
 from airflow_slotgroups.store.discovery import Arrival, enqueue, find_arrivals
 from airflow_slotgroups.store.expiry import Expired, fail_expired, find_expired
 from airflow_slotgroups.store.groups import StoredGroup
@@ -88,7 +88,7 @@ UNUSED = "was let in, but the scheduler did not start it"
 class HolderChanges(NamedTuple):
     """What becomes of holders.
 
-    :param unstartable: grants that came to nothing, and can come to nothing now.
+    :param unstartable: grants that came to nothing, and for which there is no way or no room now.
     :param overdue: grants that the scheduler has not used within the lease, though it could.
     """
 
@@ -102,6 +102,8 @@ def find_holder_changes(desk: Desk, session: Session, groups: Groups, now: datet
     findings = look_at_holders(session, alive(groups))
     idle = granted_tasks(session, findings.idle) if findings.idle else []
     unstartable = [task for task in idle if cannot_start(task, now)]
+    leaving = {*findings.ended, *(task.waiter.id for task in unstartable)}
+    unstartable += without_room(session, groups, idle, leaving)
     overdue = overdue_grants(desk, session, [t for t in idle if t not in unstartable], findings, now)
     changes = HolderChanges(findings, unstartable, overdue)
     return changes if findings.ended or findings.started or unstartable or overdue else None

@@ -1,15 +1,18 @@
-"""Fail-safes that need not run in every cycle: waiters that wait no longer, and the heartbeat."""
+"""What need not run in every cycle: waiters that wait no longer, limits that were edited, the heartbeat."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import datetime
 
 from airflow_slotgroups.airflow_core.clock import Clock, utcnow
+from airflow_slotgroups.airflow_core.dags import TaskLimitReader, TaskLimits
 from airflow_slotgroups.airflow_core.locks import limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
 from airflow_slotgroups.store.coordinators import Identity, report
 from airflow_slotgroups.store.groups import load_groups, lock_free_groups
+from airflow_slotgroups.store.limits import TaskKey, find_changed_limits, write_limits
 from airflow_slotgroups.store.requests import end_requests
 from airflow_slotgroups.store.sections import find_marked, hold_marked
 from airflow_slotgroups.store.waiters import AT_MOST, find_left
@@ -24,11 +27,13 @@ class Sweep:
     """Runs on an interval of its own.
 
     :param sessions: opens a session, one for each transaction.
+    :param limits: reads the limits of tasks.
     :param clock: tells the moment.
     """
 
-    def __init__(self, sessions: SessionFactory, clock: Clock = utcnow):
+    def __init__(self, sessions: SessionFactory, limits: TaskLimitReader, clock: Clock = utcnow):
         self.sessions = sessions
+        self.limits = limits
         self.clock = clock
         self.due_at = 0.0
 
@@ -42,7 +47,7 @@ class Sweep:
         self.due_at = started if more else started + max(INTERVAL, took / SHARE)
 
     def run(self) -> bool:
-        """Cancel the requests of waiters that wait no longer.
+        """Cancel the requests of waiters that wait no longer, and keep the limits of the others up to date.
 
         :return: whether there may be more of them.
         """
@@ -50,12 +55,16 @@ class Sweep:
             names = [group.name for group in load_groups(session)]
             marked = find_marked(session, names) if names else []
             left = find_left(session, names) if names else {}
-        if marked or left:
-            self.put_right(names)
+            changed = find_changed_limits(session, names, self.limits) if names else {}
+        if marked or left or changed:
+            self.put_right(names, changed)
         return len(left) >= AT_MOST
 
-    def put_right(self, names: list[str]) -> None:
-        """Look again under the locks of the groups, and write what is found."""
+    def put_right(self, names: list[str], changed: Mapping[TaskKey, TaskLimits]) -> None:
+        """Look again under the locks of the groups, and write what is found.
+
+        :param changed: limits of tasks; read before, since it may take DAGs to load.
+        """
         with self.sessions() as session:
             limit_waiting(session)
             locked = [group.name for group in lock_free_groups(session, names)]
@@ -63,6 +72,7 @@ class Sweep:
                 # In this order: what is a hold now waits no longer.
                 hold_marked(session, find_marked(session, locked), self.clock())
                 end_requests(session, find_left(session, locked), self.clock())
+                write_limits(session, locked, changed)
 
 
 class Heartbeat:

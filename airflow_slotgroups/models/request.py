@@ -45,7 +45,7 @@ class SlotRequest(Base):
 
     max_active_tis_per_dag: Mapped[int | None] = mapped_column(Integer, nullable=True)
     max_active_tis_per_dagrun: Mapped[int | None] = mapped_column(Integer, nullable=True)
-    """The task's own limits, read from its serialized DAG at discovery."""
+    """The task's own limits, read from its serialized DAG, and again when that is edited while it waits."""
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
     """When its task asked to be failed if it still waits (max_wait)."""
     release_task_id: Mapped[str | None] = mapped_column(StringID(), nullable=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, bindparam, null, update
+from sqlalchemy import and_, bindparam, func, null, select, update
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.dags import release_of
@@ -189,3 +190,33 @@ def cannot_start(task: QueuedTask, now: datetime) -> bool:
     """Ask the planner's own rule about a single request."""
     alone = Snapshot(Group(task.pool, 0), 0, (task.waiter,), now)
     return why_not_startable(task.waiter, alone, Plan(free=None)) is not None
+
+
+def without_room(
+    session: Session, groups: Sequence[StoredGroup], idle: Sequence[QueuedTask], leaving: Collection[int]
+) -> list[QueuedTask]:
+    """Pick unused grants for which there is no room any more, since their group has shrunk: the last ones first.
+
+    The running pool has shrunk too, so that the scheduler would never start some of them.
+
+    :param leaving: holders whose slots are given back anyway.
+    """
+    staying = [task for task in idle if task.waiter.id not in leaving and not task.waiter.forced]
+    if not staying:
+        return []
+    use = read_use(session, {task.pool for task in staying})
+    use.subtract(slots_of(session, leaving))
+    sizes = {group.name: free_slots(group.planned(), 0) for group in groups}
+    picked = []
+    for task in sorted(staying, key=lambda task: task.place, reverse=True):
+        size = sizes.get(task.pool)
+        if size is not None and use[task.pool] > size:
+            use[task.pool] -= task.waiter.slots
+            picked.append(task)
+    return picked
+
+
+def slots_of(session: Session, ids: Collection[int]) -> Counter[str]:
+    """Sum the slots of some requests, by group."""
+    query = select(R.pool, func.sum(R.slots)).where(R.id.in_(ids)).group_by(R.pool)
+    return Counter({pool: int(slots) for pool, slots in session.execute(query)})

@@ -44,9 +44,7 @@ def find_outsiders(session: Session, names: Collection[str], limit: int = AT_MOS
     They began there, since the pool was opened by hand or was just being adopted, and came back: from a
     trigger, or since they were stuck in queued (S29).
     """
-    query = (
-        select(TI.id, TI.pool).where(TI.pool.in_(names), TI.state == SCHEDULED, is_granted()).limit(limit)
-    )
+    query = select(TI.id, TI.pool).where(TI.pool.in_(names), TI.state == SCHEDULED, is_granted()).limit(limit)
     return [Stray(ti_id, pool) for ti_id, pool in session.execute(query) if pool in names]
 
 

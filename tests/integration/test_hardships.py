@@ -15,8 +15,10 @@ from airflow_slotgroups.domain.errors import InvalidNameError, InvalidValueError
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.services import groups, health, requests
+from airflow_slotgroups.services.queue import queue_of
 from airflow_slotgroups.store.decisions import BATCH, MOST_GRANTS
 from tests.integration.conftest import backends
+from tests.integration.support.dags import make_dag, write_dags
 from tests.integration.support.scheduler import FakeScheduler
 from tests.integration.support.world import WHO, Key, World
 
@@ -102,6 +104,28 @@ def test_a_dag_that_can_not_be_read_stops_no_other(w: World) -> None:
     w.task("b", "other")
     w.round()
     assert "b" in w.granted()
+
+
+def test_a_limit_that_is_edited_while_tasks_wait_holds_for_them(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Airflow keeps a DAG that it has read for so long; the test does not wait for it.
+    monkeypatch.setattr(w.cycle.desk.limits.dags, "_revalidation_interval", -1)
+    w.group("P", 9)
+    keys = [Key("dag", "run", "same", number) for number in range(4)]
+
+    def edit(most: int | None) -> None:
+        task = {"pool": "P", "max_active_tis_per_dag": most}
+        write_dags(w.database, [make_dag("dag", {"same": task})])
+
+    edit(1)
+    w.tasks(keys, "P")
+    w.rounds(2)
+    assert len(w.granted()) == 1
+    for most, expected in ((3, 3), (None, 4)):
+        edit(most)
+        w.rounds(2)
+        assert len(w.granted()) == expected
 
 
 def test_a_step_that_fails_leaves_the_others_to_be_done(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +215,19 @@ def test_a_size_that_is_set_overrules_an_edit_before_it(w: World) -> None:
     w.group("P", 10)
     w.rounds(2)
     assert groups.get_group("P").slots == 10
+
+
+@pytest.mark.parametrize("size", [2, 0])
+def test_a_grant_for_which_there_is_no_room_any_more_waits_again(w: World, size: int) -> None:
+    """Not queued yet, and the group has shrunk: Airflow would never start it."""
+    w.group("P", 4)
+    wide = w.task("wide", "P", pool_slots=4)
+    w.round()
+    assert w.state_of(wide) == ["granted"]
+    w.group("P", size)
+    w.rounds(2)
+    assert w.state_of(wide) == ["waiting"]
+    assert [str(entry.reason) for entry in queue_of("P")] == [f"can never run: needs 4, pool has {size}"]
 
 
 def test_a_long_queue_is_let_in_part_by_part(w: World) -> None:

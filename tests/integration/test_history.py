@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from airflow_slotgroups.airflow_core import locks
@@ -49,7 +51,8 @@ def test_random_histories(
     impatient: Database, clock: FakeClock, record_property: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_dags(impatient, history_dags())
-    machine = type("History", (History,), {"database": impatient, "clock": clock, "steps": 0})
+    number = int(os.environ.get("SLOTGROUPS_TEST_SEED") or random.randrange(2**32))
+    machine = seed(number)(type("History", (History,), {"database": impatient, "clock": clock, "steps": 0}))
     try:
         run_state_machine_as_test(
             machine,
@@ -65,5 +68,8 @@ def test_random_histories(
         )
     finally:
         record_property("steps", machine.steps)
+        record_property("seed", number)
         with capsys.disabled():
-            print(f"\n{impatient.backend}: {machine.steps} steps of random history")
+            print(
+                f"\n{impatient.backend}: {machine.steps} steps of random history, SLOTGROUPS_TEST_SEED={number}"
+            )

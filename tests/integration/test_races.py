@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from airflow.models.taskinstance import TaskInstance
 from airflow.utils.sqlalchemy import with_row_locks
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
@@ -325,8 +326,8 @@ class Background:
 
 
 def blocking(query: Any, session: Session) -> Any:
-    """In place of SKIP LOCKED: wait for whoever has the rows."""
-    return with_row_locks(query, session=session)
+    """In place of SKIP LOCKED: wait for whoever has the rows, from the first to the second."""
+    return with_row_locks(query.order_by(TaskInstance.task_id), session=session)
 
 
 @LOCKED

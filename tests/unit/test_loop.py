@@ -317,7 +317,7 @@ def test_a_failed_cycle_is_not_the_last_good_one(
 
 @pytest.fixture
 def sweep(clock: Clock) -> Any:
-    sweep: Any = Sweep(no_session)
+    sweep: Any = Sweep(no_session, mock.Mock())
     sweep.run = mock.Mock(return_value=False)
     return sweep
 

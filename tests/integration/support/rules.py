@@ -270,8 +270,7 @@ def idle_grants_can_start(facts: Facts) -> Iterator[str]:
         ti, group = facts.ti_of(request), facts.groups.get(request.pool)
         if group is None or group.mode == "dissolving" or not facts.same_try(request):
             continue
-        unused = ti.state == "scheduled" and not ti.next_method and ti.queued_dttm == request.ti_queued_at
-        if not unused or request.was_queued:
+        if not is_unused(request, ti):
             continue
         # As if it still waited, in a group without a limit: its own grant is not counted.
         waits = SimpleNamespace(**{**vars(request), "state": "waiting", "not_before": None})
@@ -285,6 +284,12 @@ def idle_grants_can_start(facts: Facts) -> Iterator[str]:
         }
         if not eligible(Facts(**{**vars(facts), **changed}), waits):
             yield f"{key_of(request)} holds slots that it can not use"
+
+
+def is_unused(request: Any, ti: Any) -> bool:
+    """The scheduler has not queued it since the grant."""
+    idle = ti.state == "scheduled" and not ti.next_method and ti.queued_dttm == request.ti_queued_at
+    return bool(idle and not request.was_queued)
 
 
 def first_to_let_in(facts: Facts, name: str) -> Any:
@@ -388,6 +393,15 @@ def cycle_kept_the_rules(before: Facts, after: Facts) -> Iterator[str]:
         ):
             yield f"a cycle brought '{name}' over its size by {over}, from {before.overdraft(name)}"
         yield from nobody_was_passed(after, name, grants)
+        if after.groups[name].slots == before.groups[name].slots and over > sum(r.slots for r in forced):
+            yield from idle_grants_went_back(after, name, known)
+
+
+def idle_grants_went_back(after: Facts, name: str, known: set[int]) -> Iterator[str]:
+    """Rule 6: a grant that has not come to anything is taken back while its group is over its size."""
+    for request in after.live("granted", name):
+        if request.id in known and request.admission == "queue" and is_unused(request, after.ti_of(request)):
+            yield f"{key_of(request)} holds slots in '{name}', which has no room for it"
 
 
 def nobody_was_passed(after: Facts, name: str, grants: list[Any]) -> Iterator[str]:

@@ -61,7 +61,7 @@ class World:
         self.database = database
         self.clock = clock
         self.cycle = Cycle(database.session, clock, lease)
-        self.sweep = Sweep(database.session, clock)
+        self.sweep = Sweep(database.session, self.cycle.desk.limits, clock)
         self.runs = 0
 
     # --- What Airflow has.
