@@ -18,9 +18,9 @@ from .people import api_server_for_people
 from .world import World
 
 DAGS = Path(__file__).parent / "dags"
-SHARED_DAGS = ("order", "names", "width", "ending", "deferring", "adopting", "everywhere")
+SHARED_DAGS = ("order", "names", "width", "ending", "deferring", "adopting", "everywhere", "authors")
 #: These run for long by themselves: the others fill the time beside them.
-LONG = ("s34", "s33", "s77_clear_of", "s70", "s26", "s76", "s71")
+LONG = ("s34", "s33", "s77_clear_of", "s70", "s26", "s76", "s71", "s49", "s51_clearing", "s42")
 
 DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -40,11 +40,13 @@ def board(
         getattr(item.function, BODY, None) for item in request.session.items if hasattr(item, "function")
     }
     home = tmp_path_factory.mktemp(f"shared_{database}")
-    config = {"AIRFLOW__CORE__PARALLELISM": "36"}
+    config = {"AIRFLOW__CORE__PARALLELISM": "36", "AIRFLOW__SLOTGROUPS__ALLOW_RUN_PRIORITY": "True"}
     with new_database(database, home) as url, new_airflow(home, url, config, SHARED_DAGS) as airflow:
         airflow.start(triggerer=True)
         with new_world(airflow) as world:
-            airflow.wait_dag_parsed(["s01", "s03", "s05_a", "s26_clear", "s34", "s70", "s71_49"], timeout=120)
+            airflow.wait_dag_parsed(
+                ["s01", "s03", "s05_a", "s26_clear", "s34", "s70", "s71_49", "s52"], timeout=120
+            )
             board = Board(world, sorted((body for body in bodies if body), key=length))
             yield board
             board.close()
