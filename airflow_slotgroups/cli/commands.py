@@ -18,6 +18,7 @@ from rich.markup import escape
 from airflow_slotgroups.airflow_core.config import CoordinatorPlace, coordinator_place
 from airflow_slotgroups.domain.errors import ImportRefusedError, InvalidValueError, SlotGroupsError
 from airflow_slotgroups.domain.history import Bucket
+from airflow_slotgroups.domain.snapshot import UNLIMITED
 from airflow_slotgroups.domain.states import Mode, Strategy
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.services import groups, health, history, queue, requests, transfer
@@ -26,6 +27,7 @@ from airflow_slotgroups.services.explain import explain_task
 Command = Callable[[Namespace], None]
 
 FOR_MACHINES = ("reason_code", "request_id", "kind", "notice")
+FOR_PEOPLE = ("table", "plain")
 
 logged: Callable[[Command], Command] = cli_utils.action_cli
 """Airflow's decorator, which has no annotations: the command is kept in the audit log."""
@@ -54,10 +56,20 @@ def writing(function: Command) -> Command:
     return logged(reading(function))
 
 
-def show(rows: Sequence[dict[str, Any]], output: str) -> None:
-    """Print rows; JSON and YAML keep numbers as numbers."""
+NO_GROUPS = "There is no slot group; make one with 'airflow slotgroups set'"
+FOR_NOTHING = {"free": "no limit"}
+"""What is shown in place of nothing, by column."""
+
+
+def show(rows: Sequence[dict[str, Any]], output: str, nothing: str = "") -> None:
+    """Print rows; JSON and YAML keep numbers as numbers.
+
+    :param nothing: what to tell people when there are none.
+    """
     console = AirflowConsole()
-    if output == "json":
+    if nothing and not rows and output in FOR_PEOPLE:
+        print(nothing)
+    elif output == "json":
         console.print_as_json(rows)  # type: ignore[arg-type]  # annotated as dict, takes what json takes
     elif output == "yaml":
         console.print_as_yaml(rows)  # type: ignore[arg-type]  # annotated as dict, takes what yaml takes
@@ -71,7 +83,7 @@ def for_eyes(row: dict[str, Any], markup: Callable[[str], str]) -> dict[str, str
 
     :param markup: keeps text in brackets from being taken for a style, as in "[slotgroups] coordinator".
     """
-    shown = {key: "" if value is None else str(value) for key, value in row.items()}
+    shown = {key: FOR_NOTHING.get(key, "") if value is None else str(value) for key, value in row.items()}
     return {key: markup(text) for key, text in shown.items() if key not in FOR_MACHINES}
 
 
@@ -106,20 +118,35 @@ def group_row(status: groups.GroupStatus) -> dict[str, Any]:
 @reading
 def list_command(args: Namespace) -> None:
     """List the slot groups."""
-    show([group_row(status) for status in groups.list_groups()], args.output)
+    show_groups(groups.list_groups(), args.output)
 
 
 @reading
 def get_command(args: Namespace) -> None:
     """Show one slot group."""
-    show([group_row(groups.get_group(args.pool))], args.output)
+    show_groups([groups.get_group(args.pool)], args.output)
+
+
+def show_groups(found: Sequence[groups.GroupStatus], output: str) -> None:
+    """Print groups, and below the table what is to be known of some of them."""
+    show([group_row(status) for status in found], output, NO_GROUPS)
+    for status in found if output == "table" else ():
+        if status.notice:
+            print(f"{status.pool}: {status.notice}")
 
 
 @writing
 def set_command(args: Namespace) -> None:
     """Make a slot group, or change one."""
     made = groups.set_group(args.pool, change_of(args), who=getpass.getuser(), comment=args.comment)
-    print(f"Slot group '{args.pool}' {'made' if made else 'changed'}")
+    print(f"Slot group '{args.pool}' {'made' if made else 'changed'}: {in_slots(args.slots)}")
+
+
+def in_slots(slots: int) -> str:
+    """A size in words."""
+    if slots == UNLIMITED:
+        return "no limit"
+    return "1 slot" if slots == 1 else f"{slots} slots"
 
 
 @writing
@@ -155,7 +182,8 @@ def queue_command(args: Namespace) -> None:
     """Show holders and waiters."""
     if args.limit < 1:
         raise InvalidValueError("--limit", args.limit, "give 1 or more")
-    show([queue_row(entry) for entry in queue.queue_of(args.pool, args.limit)], args.output)
+    entries = queue.queue_of(args.pool, args.limit)
+    show([queue_row(entry) for entry in entries], args.output, f"Nobody holds or waits in '{args.pool}'")
 
 
 def queue_row(entry: queue.QueueEntry) -> dict[str, Any]:
@@ -198,7 +226,7 @@ def bypass_command(args: Namespace) -> None:
 def change_mode(args: Namespace, mode: Mode) -> None:
     """Change the mode of a group, and say what that means now."""
     status = groups.set_mode(args.pool, mode, who=getpass.getuser(), comment=args.comment)
-    limit = "no limit" if status.free is None else f"{status.slots} slots"
+    limit = "no limit" if status.free is None else in_slots(status.slots)
     print(f"Slot group '{args.pool}' is {mode}: {status.used} of {limit} in use, {status.waiting} waiting")
 
 
@@ -206,8 +234,9 @@ def which_of(args: Namespace) -> list[Which]:
     """Read which requests are meant; all of them only if that is said."""
     which = Which(args.dag_id, args.task_id, args.run_id, args.map_index, args.request_id)
     if which == Which() and not args.all:
-        raise InvalidValueError(
-            "which requests", "nothing", "give --dag-id, --task-id, --run-id, ... or --all"
+        raise SlotGroupsError(
+            "nothing says which requests are meant",
+            "give --dag-id, --task-id, --run-id, --map-index or --request-id, or --all for every one that waits",
         )
     return [which]
 
@@ -273,7 +302,7 @@ def history_command(args: Namespace) -> None:
     """Show what has been."""
     if args.requests:
         ended = history.requests_of(args.pool, args.hours, args.limit)
-        show([ended_row(request) for request in ended], args.output)
+        show([ended_row(request) for request in ended], args.output, f"No request of '{args.pool}' has ended")
     else:
         buckets = history.history_of(args.pool, args.hours, args.buckets)
         show([bucket_row(bucket) for bucket in buckets], args.output)

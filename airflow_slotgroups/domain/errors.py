@@ -109,11 +109,14 @@ class UnknownTaskInstanceError(SlotGroupsError):
 
 
 class NothingFoundError(SlotGroupsError):
-    """No live request is meant by what was given."""
+    """No live request is meant by what was given.
+
+    :param what: what they should have had, in words; empty for any.
+    """
 
     def __init__(self, group: str, what: str) -> None:
         super().__init__(
-            f"slot group '{group}' has no live request with {what}",
+            f"slot group '{group}' has no live request" + (f" with {what}" if what else ""),
             f"see who waits and holds with 'airflow slotgroups queue {quoted(group)}'",
         )
         self.group = group

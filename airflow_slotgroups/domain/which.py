@@ -23,4 +23,4 @@ class Which:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {value!r}" for name, value in self.given().items()) or "any task"
+        return ", ".join(f"{name} {value!r}" for name, value in self.given().items())

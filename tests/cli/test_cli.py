@@ -81,7 +81,7 @@ def add_coordinator(cli: CommandLine, silent_for: timedelta = timedelta(0), erro
 
 
 def test_a_group_is_made_with_its_pools(cli: CommandLine) -> None:
-    assert good(cli("set", "wh", "2", "a warehouse")).out == "Slot group 'wh' made\n"
+    assert good(cli("set", "wh", "2", "a warehouse")).out == "Slot group 'wh' made: 2 slots\n"
 
     assert cli.pool("wh") == (0, 0, "a warehouse")
     slots, include_deferred, _ = cli.pool("wh.running") or ()
@@ -104,7 +104,24 @@ def test_it_is_shown_for_eyes_and_for_programs(cli: CommandLine) -> None:
 def test_no_groups_are_an_empty_list(cli: CommandLine) -> None:
     assert good(cli("list", "-o", "json")).json == []
     assert yaml.safe_load(good(cli("list", "-o", "yaml")).out) == []
-    assert good(cli("list")).out == "No data found\n"
+    assert good(cli("list")).out == "There is no slot group; make one with 'airflow slotgroups set'\n"
+
+
+@pytest.mark.parametrize("output", ["table", "plain"])
+def test_an_empty_group_says_so(cli: CommandLine, output: str) -> None:
+    good(cli("set", "wh", "1"))
+
+    assert good(cli("queue", "wh", "-o", output)).out == "Nobody holds or waits in 'wh'\n"
+    assert good(cli("history", "wh", "--requests", "-o", output)).out == "No request of 'wh' has ended\n"
+    assert good(cli("queue", "wh", "-o", "json")).json == []
+
+
+def test_what_is_to_be_known_of_a_group_stands_below_the_table(cli: CommandLine) -> None:
+    good(cli("set", "wh", "1"))
+    cli.sql("UPDATE slot_group SET notice = 'mind the gap'")
+
+    for command in (("list",), ("get", "wh")):
+        assert good(cli(*command)).out.splitlines()[-1] == "wh: mind the gap"
 
 
 def test_a_group_is_changed_and_what_is_not_named_stays(cli: CommandLine) -> None:
@@ -112,7 +129,7 @@ def test_a_group_is_changed_and_what_is_not_named_stays(cli: CommandLine) -> Non
     changed = good(
         cli("set", "wh", "5", "--strategy", "backfill", "--max-passes", "3", "--ageing-seconds", "600")
     )
-    assert changed.out == "Slot group 'wh' changed\n"
+    assert changed.out == "Slot group 'wh' changed: 5 slots\n"
 
     after = {"slots": 5, "free": 5, "strategy": "backfill", "ageing_seconds": 600}
     assert cli("get", "wh", "-o", "json").json == [STATUS | after]
@@ -122,8 +139,9 @@ def test_a_group_is_changed_and_what_is_not_named_stays(cli: CommandLine) -> Non
 
 
 def test_a_group_without_a_limit(cli: CommandLine) -> None:
-    good(cli("set", "wh", "-1"))
+    assert good(cli("set", "wh", "-1")).out == "Slot group 'wh' made: no limit\n"
 
+    assert " no limit " in good(cli("get", "wh")).out
     [status] = cli("get", "wh", "-o", "json").json
     assert (status["slots"], status["free"]) == (-1, None)
 
