@@ -18,9 +18,19 @@ from .people import api_server_for_people
 from .world import World
 
 DAGS = Path(__file__).parent / "dags"
-SHARED_DAGS = ("order", "names", "width", "ending", "deferring", "adopting", "everywhere", "authors")
+SHARED_DAGS = (
+    "order",
+    "names",
+    "width",
+    "ending",
+    "deferring",
+    "adopting",
+    "everywhere",
+    "authors",
+    "levers",
+)
 #: These run for long by themselves: the others fill the time beside them.
-LONG = ("s34", "s33", "s77_clear_of", "s70", "s26", "s76", "s71", "s49", "s51_clearing", "s42")
+LONG = ("s34", "s33", "s77_clear_of", "s70", "s26", "s76", "s71", "s49", "s51_clearing", "s42", "levers")
 
 DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -45,7 +55,7 @@ def board(
         airflow.start(triggerer=True)
         with new_world(airflow) as world:
             airflow.wait_dag_parsed(
-                ["s01", "s03", "s05_a", "s26_clear", "s34", "s70", "s71_49", "s52"], timeout=120
+                ["s01", "s03", "s05_a", "s26_clear", "s34", "s70", "s71_49", "s52", "levers"], timeout=120
             )
             board = Board(world, sorted((body for body in bodies if body), key=length))
             yield board
@@ -103,7 +113,7 @@ def external(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with new_database(database, home) as url, new_airflow(home, url, config, ["rough"]) as airflow:
         airflow.start()
         with new_world(airflow) as world:
-            airflow.wait_dag_parsed(["s60", "s77_orphan"])
+            airflow.wait_dag_parsed(["s60", "s77_orphan", "s67_waiters"])
             yield world
 
 

@@ -1,11 +1,13 @@
-"""When something of ours is missing: S60, S61, and the orphan reset of S77."""
+"""When something of ours is missing, or another: S60, S61, S62, S67, and the orphan reset of S77."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import distribution
 
 import pytest
 
@@ -128,3 +130,56 @@ def test_s77_orphan_reset_of_a_queued_task(external: World) -> None:
         world.assert_idle(name)
         world.assert_never_over(name, 1)
     only(world.tasks(name), state="success")
+
+
+def test_s62_no_triggerer(external: World) -> None:
+    """S62: sections and tasks are served where no triggerer runs."""
+    world = external
+    world.set_group("s62", 1)
+    with coordinator(world):
+        world.run("s62_section", "s62")
+        world.finish("s62_section", "s62")
+        world.assert_idle("s62")
+        world.assert_never_over("s62", 1)
+    kinds = {row["kind"] for row in world.requests("s62") if row["granted_at"]}
+    assert kinds == {"section", "task"}
+
+
+def test_s67_an_upgrade_with_everything_in_flight(external: World) -> None:
+    """S67: twenty waiters, three holders and a section outlive the package that let them in."""
+    world = external
+    world.set_group("s67", 4)
+    with coordinator(world):
+        world.run("s67_holders", "s67_section")
+        world.wait(lambda: "running" in world.states("s67_section").values(), "the section's task")
+        world.wait_group("s67", used=4, waiting=0)
+        world.run("s67_waiters")
+        world.wait_group("s67", used=4, waiting=20)
+    world.airflow.schedulers[0].kill_group()
+    install_newer(world, "0.1.999")
+    world.airflow.migrate()
+    world.airflow.restart_scheduler(0)
+    with coordinator(world):
+        assert only(world.rows("SELECT version FROM slot_coordinator"))["version"] == "0.1.999"
+        assert world.group("s67")["used"] == 4
+        assert len(world.waiters("s67")) >= 20
+        world.open("s67")
+        world.finish("s67_holders", "s67_section", "s67_waiters")
+        world.assert_idle("s67")
+    world.assert_never_over("s67", 4)
+
+
+def install_newer(world: World, version: str) -> None:
+    """Put the package as another version in front of the one that is installed."""
+    installed = distribution("airflow-slotgroups")
+    where = world.airflow.home / "newer"
+    package = where / "airflow_slotgroups"
+    shutil.copytree(str(installed.locate_file("airflow_slotgroups")), package)
+    init = package / "__init__.py"
+    init.write_text(init.read_text().replace(f'"{installed.version}"', f'"{version}"'))
+    info = where / f"airflow_slotgroups-{version}.dist-info"
+    info.mkdir()
+    metadata = str(installed.read_text("METADATA"))
+    (info / "METADATA").write_text(metadata.replace(f"Version: {installed.version}", f"Version: {version}"))
+    (info / "entry_points.txt").write_text(str(installed.read_text("entry_points.txt")))
+    world.airflow.env["PYTHONPATH"] = str(where)

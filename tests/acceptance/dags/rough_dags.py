@@ -1,11 +1,13 @@
-"""S20, S25, S60, S61, S77: scenarios that need an Airflow for themselves."""
+"""S20, S25, S60, S61, S62, S67, S77: scenarios that need an Airflow for themselves."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from acceptance_parts import nap, nap_each, queue_dag
+from acceptance_parts import hold, hold_each, nap, nap_each, queue_dag
 from airflow.sdk import DAG
+
+from airflow_slotgroups.operators import HoldSlots
 
 MANY = 200
 
@@ -32,3 +34,21 @@ with DAG("s61_plain", schedule=None):
 
 with queue_dag("s77_orphan", "s77_orphan"):
     nap(0.1)
+
+with DAG("s62_section", schedule=None), HoldSlots("section", pool="s62"):
+    nap(0.1)
+
+with queue_dag("s62", "s62"):
+    nap(0.1)
+
+# They are killed with their scheduler, and run again.
+AGAIN = {"retries": 5, "retry_delay": timedelta(seconds=1)}
+
+with queue_dag("s67_holders", "s67"):
+    hold_each.override(priority_weight=9, **AGAIN).partial(gate="s67").expand(number=list(range(3)))
+
+with DAG("s67_section", schedule=None), HoldSlots("section", pool="s67", priority=9):
+    hold.override(task_id="inside", **AGAIN)("s67")
+
+with queue_dag("s67_waiters", "s67", max_active_tasks=MANY):
+    nap_each.partial(seconds=0.1).expand(number=list(range(20)))
