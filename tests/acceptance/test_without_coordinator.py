@@ -8,6 +8,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import distribution
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -174,7 +176,10 @@ def install_newer(world: World, version: str) -> None:
     installed = distribution("airflow-slotgroups")
     where = world.airflow.home / "newer"
     package = where / "airflow_slotgroups"
-    shutil.copytree(str(installed.locate_file("airflow_slotgroups")), package)
+    found = find_spec("airflow_slotgroups")
+    assert found is not None
+    assert found.origin is not None
+    shutil.copytree(Path(found.origin).parent, package, ignore=shutil.ignore_patterns("node_modules"))
     init = package / "__init__.py"
     init.write_text(init.read_text().replace(f'"{installed.version}"', f'"{version}"'))
     info = where / f"airflow_slotgroups-{version}.dist-info"
