@@ -111,8 +111,12 @@ def verdict(airflow: Deployment, run_id: str, failed: Sequence[str]) -> int:
     print("\nSummary, from Airflow's own tables and the queue's:")
     print("\n".join(f"  {line}" for line in summary_lines(summaries)))
     print(f"  {order_line(FIRST_DAG.removeprefix('demo_'), grants)}")
-    print(f"  sections that held slots: {len(sections)}; failed by max_wait: {', '.join(expired) or 'none'}")
-    print("\n".join(f"  FAULT {fault}" for fault in faults) or "  order, capacity and sections were kept")
+    print("  inversions: tasks that were let in before one that stood above them in the queue")
+    print(f"  sections that held slots, no two of a group at once: {len(sections)}")
+    print(f"  failed by its max_wait, as it was meant to: {', '.join(expired) or 'none'}")
+    for fault in faults:
+        print(f"  FAULT {fault}")
+    print("FAILED" if faults else "PASSED: order, capacity, sections and max_wait were kept")
     sys.stdout.flush()
     return 1 if faults else 0
 
