@@ -42,6 +42,8 @@ OTHER_DAGS = (
 SECTION_DAG, SECTION_RUNS = "demo_section", 3
 #: It waits behind a longer one, and is expected to fail.
 IMPATIENT = "max_wait.in_time"
+#: What is left in a terminal: tasks of this run of the first DAG, waiting in this group.
+PAUSED_GROUP, RUN_TO_TRY = "demo_warehouse", "to_try"
 DRAIN_TIMEOUT_SECONDS = 240.0
 STARTED = time.monotonic()
 
@@ -128,8 +130,10 @@ def summarize_groups(airflow: Deployment, run_id: str, grants: Sequence[Grant]) 
 
 
 def stay(airflow: Deployment) -> None:
-    """Leave Airflow running until Ctrl-C."""
+    """Leave Airflow running until Ctrl-C, with something to try the page and the API on."""
+    leave_a_queue(airflow)
     print(f"\nAirflow goes on at {airflow.url} (no password). Ctrl-C stops it.")
+    print(f"Group '{PAUSED_GROUP}' is paused, with six tasks in its queue for you to play with.")
     print(f"Its slot groups: {airflow.url}/plugin/slot-groups", flush=True)
     try:
         while True:
@@ -137,6 +141,14 @@ def stay(airflow: Deployment) -> None:
     except KeyboardInterrupt:
         print(flush=True)
         say("stopping Airflow")
+
+
+def leave_a_queue(airflow: Deployment) -> None:
+    """Pause a group, and let a run's tasks wait in it; docs/api.md speaks of them."""
+    airflow.cli("slotgroups", "pause", PAUSED_GROUP, "--comment", "the demo leaves a queue to try things on")
+    airflow.trigger(FIRST_DAG, RUN_TO_TRY)
+    waiting = "SELECT count(*) AS number FROM slot_request WHERE state = 'waiting' AND run_id = :run"
+    airflow.wait_for(lambda: airflow.rows(waiting, run=RUN_TO_TRY)[0]["number"] == 6, 60, "six waiters")
 
 
 def say(line: str) -> None:

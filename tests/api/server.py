@@ -87,7 +87,6 @@ def make_queues() -> None:
                 "dag_a", {"holder": {"pool": QUIET}, "after": {"pool": f"{QUIET}.running"}, "other": {}}
             ),
             make_dag("dag_b", {"secret_wide": {"pool": QUIET, "pool_slots": 2}}),
-            make_dag("nightly", {"extract": {}, "load": {}}),
         ],
     )
     world = World(database, clock)
@@ -101,20 +100,9 @@ def make_queues() -> None:
         world.task("secret_wide", name, "dag_b", run_id, pool_slots=2, priority_weight=9)
         world.task("after", name, "dag_a", run_id)
         world.round()
-    make_queue_of_the_docs(world)
     pin_runs(database)
     with database.session() as session:
         session.add_all(past(number, clock.now) for number in range(12))
-
-
-def make_queue_of_the_docs(world: Any) -> None:
-    """What docs/api.md speaks of: one holds the only slot of `warehouse`, one waits."""
-    world.group("warehouse", 1)
-    world.run("nightly", "manual__1")
-    world.task("extract", "warehouse", "nightly", "manual__1", state="scheduled")
-    world.rounds(2)
-    world.task("load", "warehouse", "nightly", "manual__1")
-    world.round()
 
 
 def past(number: int, now: datetime) -> Any:
