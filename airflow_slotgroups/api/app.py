@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from airflow_slotgroups import __version__
 from airflow_slotgroups.api.auth import signed_in
 from airflow_slotgroups.api.gate import Gate
-from airflow_slotgroups.api.routes import explain, groups, health, me, past, requests, static
+from airflow_slotgroups.api.routes import explain, groups, health, me, past, requests, static, transfer
 from airflow_slotgroups.api.schemas import ErrorOut
 from airflow_slotgroups.domain import errors
 
@@ -25,6 +25,8 @@ STATUS_OF: dict[type[errors.SlotGroupsError], int] = {
     errors.NothingFoundError: 404,
     errors.InvalidNameError: 422,
     errors.InvalidValueError: 422,
+    errors.UnreadableFileError: 422,
+    errors.ImportRefusedError: 422,
     errors.BusyError: 503,
     errors.TablesMissingError: 503,
 }
@@ -47,7 +49,7 @@ def make_app() -> FastAPI:
     )
     app.add_middleware(Gate)
     v1 = APIRouter(prefix=PREFIX, responses={code: {"model": ErrorOut} for code in REFUSALS})
-    for part in (groups, requests, past, health, explain, me):
+    for part in (groups, requests, past, transfer, health, explain, me):
         v1.include_router(part.router)
     app.include_router(v1)
     app.include_router(static.router)

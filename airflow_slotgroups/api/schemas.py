@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -179,6 +179,33 @@ class DissolveIn(CommentIn):
     """How to dissolve."""
 
     end_sections: bool = False
+
+
+class EntryOut(BaseModel):
+    """A group in a file; a pool of no team says nothing of teams."""
+
+    slots: int = Field(description="-1 for no limit")
+    description: str | None
+    include_deferred: bool | None = Field(description="what its pool had before it was a group")
+    team_name: str | None
+    mode: Mode | None
+    strategy: Strategy | None
+    max_passes: int | None
+    ageing_seconds: int | None
+
+
+class ImportIn(CommentIn):
+    """Groups to make or change, as an export has them; what an entry leaves out stays as it is."""
+
+    groups: dict[str, Any] = Field(description="entries by the names of groups")
+    adopt: bool = Field(False, description="take ordinary pools of those names over")
+    source: str = Field("the request", max_length=250, description="where they are from, for the audit log")
+
+
+class ImportOut(BaseModel):
+    """What was done, by group."""
+
+    done: dict[str, Literal["made", "changed", "adopted", "unchanged"]]
 
 
 class WhichIn(CommentIn):

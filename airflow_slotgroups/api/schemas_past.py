@@ -88,6 +88,7 @@ class BucketOut(BaseModel):
     hold_median_seconds: float | None
     hold_p95_seconds: float | None
     most_used: int
+    most_waiting: int
     size: int | None = Field(description="at the end; -1 for no limit, null while there was no group")
 
     @classmethod
@@ -102,6 +103,7 @@ class BucketOut(BaseModel):
             hold_median_seconds=in_seconds(bucket.hold.median),
             hold_p95_seconds=in_seconds(bucket.hold.p95),
             most_used=bucket.most_used,
+            most_waiting=bucket.most_waiting,
             size=bucket.size,
         )
 

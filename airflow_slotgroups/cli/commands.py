@@ -318,6 +318,7 @@ def bucket_row(bucket: Bucket) -> dict[str, Any]:
         "hold_median": in_seconds(bucket.hold.median),
         "hold_p95": in_seconds(bucket.hold.p95),
         "most_used": bucket.most_used,
+        "most_waiting": bucket.most_waiting,
         "size": bucket.size,
     }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from airflow_slotgroups.domain.errors import InvalidNameError, UnreadableFileError
-from airflow_slotgroups.domain.names import RUNNING_SUFFIX, check_group_name
+from airflow_slotgroups.domain.names import RUNNING_SUFFIX, check_group_name, storable
 from airflow_slotgroups.domain.order import MAX_AGEING_SECONDS
 from airflow_slotgroups.domain.snapshot import UNLIMITED
 from airflow_slotgroups.domain.states import Mode, Strategy
@@ -51,8 +51,8 @@ def whole_number(least: int, most: int = MOST) -> Callable[[Any], bool]:
 
 
 def text(value: Any) -> bool:
-    """Check for a text, or for none."""
-    return value is None or isinstance(value, str)
+    """Check for a text that a database takes, or for none."""
+    return value is None or (isinstance(value, str) and storable(value))
 
 
 FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {

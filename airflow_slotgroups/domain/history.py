@@ -14,18 +14,23 @@ from airflow_slotgroups.domain.states import Admission, Mode
 WAITED = (Admission.QUEUE.value, Admission.FORCED.value)
 """Requests that came in otherwise never stood in the queue, and say nothing of how long it takes."""
 
+Steps = list[tuple[datetime, int]]
+"""By how much a number changed, by moment."""
+
 
 @dataclass(frozen=True)
 class Past:
-    """A request that was granted.
+    """A request, as far as it has come.
 
-    :param ended_at: None while it still holds its slots.
+    :param admission: None while, or if, it was never granted, and
+    :param granted_at: the same.
+    :param ended_at: None while it waits or holds its slots.
     """
 
     slots: int
     admission: str | None
     arrived_at: datetime
-    granted_at: datetime
+    granted_at: datetime | None
     ended_at: datetime | None
 
 
@@ -84,6 +89,7 @@ class Bucket:
     :param wait: of those let in, from arrival to grant.
     :param hold: of those that ended, from grant to end.
     :param most_used: the most slots in use at any one moment.
+    :param most_waiting: the most requests that waited at any one moment.
     :param size: slots of the group at the end of the bucket, -1 for no limit, None while there was no group.
     """
 
@@ -93,26 +99,30 @@ class Bucket:
     wait: Spread
     hold: Spread
     most_used: int
+    most_waiting: int
     size: int | None
 
 
 def summarize(span: Span, past: Collection[Past], changes: Sequence[SizeChange]) -> list[Bucket]:
     """Tell what was in each bucket.
 
-    :param past: every request that held slots at some moment of the span.
+    :param past: every request that waited or held slots at some moment of the span.
     :param changes: by time; the last one before the span included.
     """
     waits: dict[int, list[timedelta]] = defaultdict(list)
     holds: dict[int, list[timedelta]] = defaultdict(list)
     granted: dict[int, int] = defaultdict(int)
     for one in past:
+        if one.granted_at is None:
+            continue
         if (begun := span.bucket_of(one.granted_at)) is not None:
             granted[begun] += 1
             if one.admission in WAITED:
                 waits[begun].append(one.granted_at - one.arrived_at)
         if one.ended_at is not None and (ended := span.bucket_of(one.ended_at)) is not None:
             holds[ended].append(one.ended_at - one.granted_at)
-    most, sizes = most_used(span, past), sizes_of(span, changes)
+    used, waiting = highest(span, use_steps(past)), highest(span, waiting_steps(past))
+    sizes = sizes_of(span, changes)
     return [
         Bucket(
             start=span.edge(number),
@@ -120,7 +130,8 @@ def summarize(span: Span, past: Collection[Past], changes: Sequence[SizeChange])
             granted=granted[number],
             wait=spread(waits[number]),
             hold=spread(holds[number]),
-            most_used=most[number],
+            most_used=used[number],
+            most_waiting=waiting[number],
             size=sizes[number],
         )
         for number in range(span.buckets)
@@ -138,29 +149,40 @@ def percentile(ordered: Sequence[timedelta], percent: int) -> timedelta | None:
     return ordered[ceil(len(ordered) * percent / 100) - 1] if ordered else None
 
 
-def most_used(span: Span, past: Iterable[Past]) -> list[int]:
-    """Move a sweep line over grants and ends, and keep the highest use of each bucket."""
-    steps = steps_of(past)
-    used, at = 0, 0
-    most = []
-    for number in range(span.buckets):
-        while at < len(steps) and steps[at][0] <= span.edge(number):
-            used, at = used + steps[at][1], at + 1
-        highest = used
-        while at < len(steps) and steps[at][0] < span.edge(number + 1):
-            used, at = used + steps[at][1], at + 1
-            highest = max(highest, used)
-        most.append(highest)
-    return most
+def highest(span: Span, steps: Steps) -> list[int]:
+    """Move a sweep line over the steps, and keep the highest number of each bucket."""
+    number, at = 0, 0
+    found = []
+    for bucket in range(span.buckets):
+        while at < len(steps) and steps[at][0] <= span.edge(bucket):
+            number, at = number + steps[at][1], at + 1
+        most = number
+        while at < len(steps) and steps[at][0] < span.edge(bucket + 1):
+            number, at = number + steps[at][1], at + 1
+            most = max(most, number)
+        found.append(most)
+    return found
 
 
-def steps_of(past: Iterable[Past]) -> list[tuple[datetime, int]]:
-    """By how much the use changed, by moment: slots that go from one to the next at one moment count once."""
+def use_steps(past: Iterable[Past]) -> Steps:
+    """Slots in use, from grant to end."""
+    held = ((one.granted_at, one.ended_at, one.slots) for one in past)
+    return steps_of((start, end, slots) for start, end, slots in held if start is not None)
+
+
+def waiting_steps(past: Iterable[Past]) -> Steps:
+    """Requests that waited, from arrival to grant, or to the end of those that never were granted."""
+    queued = (one for one in past if one.granted_at is None or one.admission in WAITED)
+    return steps_of((one.arrived_at, one.granted_at or one.ended_at, 1) for one in queued)
+
+
+def steps_of(stretches: Iterable[tuple[datetime, datetime | None, int]]) -> Steps:
+    """From start to end it is more by so much: what goes from one to the next at one moment counts once."""
     steps: dict[datetime, int] = defaultdict(int)
-    for one in past:
-        steps[one.granted_at] += one.slots
-        if one.ended_at is not None:
-            steps[one.ended_at] -= one.slots
+    for start, end, number in stretches:
+        steps[start] += number
+        if end is not None:
+            steps[end] -= number
     return sorted(steps.items())
 
 

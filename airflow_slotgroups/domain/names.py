@@ -31,12 +31,21 @@ def running_pool(pool: str) -> str:
     return pool + RUNNING_SUFFIX
 
 
+def storable(text: str) -> bool:
+    """Tell whether every database takes a text: no NUL, and no half of a surrogate pair."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def check_group_name(pool: str) -> str:
     """Return `pool` if a group may bear that name.
 
     :raises InvalidNameError: the name is empty, too long, has a line break, which no path of the API server can
-        have, or is that of a pool that groups use themselves.
+        have, or a character that no database takes, or is that of a pool that groups use themselves.
     """
+    if not storable(pool):
+        raise InvalidNameError(
+            ascii(pool)[1:-1], "no database takes all of its characters", "choose another name"
+        )
     if not pool.strip():
         raise InvalidNameError(pool, "the name is empty", "give the group a name")
     if len(pool) > MAX_NAME_LENGTH:

@@ -39,13 +39,18 @@ class Done(Word):
     UNCHANGED = "unchanged"
 
 
+def export_groups() -> dict[str, Entry]:
+    """Return all slot groups, with their real sizes; ordinary and helper pools are left out."""
+    return read(lambda session: {group.name: entry_of(group) for group in exported(session)})
+
+
 def export_file(file: str) -> int:
-    """Write all slot groups to a file, with their real sizes; ordinary and helper pools are left out.
+    """Write them to a file.
 
     :return: how many.
     :raises UnreadableFileError: it can not be written.
     """
-    entries = read(lambda session: {group.name: entry_of(group) for group in exported(session)})
+    entries = export_groups()
     try:
         Path(file).write_text(format_entries(entries), encoding="utf-8")
     except OSError as error:
@@ -76,21 +81,32 @@ def entry_of(group: StoredGroup) -> Entry:
 def import_file(
     file: str, *, who: str, take_pools: bool = False, comment: str | None = None
 ) -> dict[str, Done]:
-    """Make and change groups as a file says, in one transaction; groups that it does not name stay.
+    """Make and change groups as a file says.
 
+    :raises UnreadableFileError: it is not there, or no text.
+    """
+    return import_content(file, content_of(file), who=who, take_pools=take_pools, comment=comment)
+
+
+def import_content(
+    source: str, content: str, *, who: str, take_pools: bool = False, comment: str | None = None
+) -> dict[str, Done]:
+    """Make and change groups as a text says, in one transaction; groups that it does not name stay.
+
+    :param source: what it is called, in errors and in the audit log.
     :param take_pools: adopt ordinary pools of those names, with tasks in flight.
     :return: what was done, by name.
-    :raises UnreadableFileError: it is no JSON object, or not there.
+    :raises UnreadableFileError: it is no JSON object.
     :raises ImportRefusedError: an entry is wrong; nothing was changed.
     """
-    entries, problems = parse(file, content_of(file))
+    entries, problems = parse(source, content)
     if problems:
-        raise ImportRefusedError(file, problems)
-    note = f"imported from {file}" + (f": {comment}" if comment else "")
+        raise ImportRefusedError(source, problems)
+    note = f"imported from {source}" + (f": {comment}" if comment else "")
     try:
-        return transact(f"import {file}", lambda s: import_in(s, file, entries, who, take_pools, note))
+        return transact(f"import {source}", lambda s: import_in(s, source, entries, who, take_pools, note))
     except IntegrityError as error:
-        raise BusyError(f"import {file}") from error
+        raise BusyError(f"import {source}") from error
 
 
 def content_of(file: str) -> str:

@@ -15,7 +15,7 @@ from airflow_slotgroups.domain.history import Past, SizeChange
 from airflow_slotgroups.domain.states import Mode, RequestState
 from airflow_slotgroups.models import SlotGroupChange as C
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import GRANTED
+from airflow_slotgroups.store.keys import GRANTED, WAITING
 
 BATCH = 1000
 """Rows deleted in one transaction."""
@@ -33,11 +33,12 @@ def last_event(session: Session, pool: str) -> datetime | None:
 
 
 def read_past(session: Session, pool: str, start: datetime, end: datetime) -> list[Past]:
-    """Read the requests of a group that held slots at some moment between the two."""
+    """Read the requests of a group that waited or held slots at some moment between the two."""
     columns = (R.slots, R.admission, R.arrived_at, R.granted_at, R.ended_at)
-    ended: AnySelect = select(*columns).where(R.pool == pool, R.ended_at >= start, R.granted_at < end)
-    holding: AnySelect = select(*columns).where(R.pool == pool, R.state == GRANTED, R.granted_at < end)
-    return [Past(*row) for query in (ended, holding) for row in session.execute(query)]
+    of_group = select(*columns).where(R.pool == pool, R.arrived_at < end)
+    ended: AnySelect = of_group.where(R.ended_at >= start)
+    live: AnySelect = of_group.where(R.state.in_((WAITING, GRANTED)))
+    return [Past(*row) for query in (ended, live) for row in session.execute(query)]
 
 
 def read_changes(session: Session, pool: str, start: datetime, end: datetime) -> list[SizeChange]:

@@ -52,6 +52,12 @@ MATRIX: dict[tuple[str, str], tuple[Row, ...]] = {
     ("POST", "/pause/{pool:path}"): (Row("/pause/wh", CHANGE),),
     ("POST", "/bypass/{pool:path}"): (Row("/bypass/wh", CHANGE),),
     ("POST", "/resume/{pool:path}"): (Row("/resume/wh", CHANGE),),
+    ("GET", "/export"): (Row("/export", READ),),
+    ("POST", "/import"): (
+        Row("/import", CHANGE, 200, {"groups": {}}),
+        Row("/import", CHANGE, 200, {"groups": {"wh": {"slots": 2}}}),
+        Row("/import", CHANGE, 422, {"groups": {"wh": {"slots": "two"}}}),
+    ),
     ("GET", "/waiters/{pool:path}"): (Row("/waiters/wh", READ),),
     ("GET", "/holders/{pool:path}"): (Row("/holders/wh", READ),),
     ("GET", "/ended/{pool:path}"): (Row("/ended/wh", READ),),

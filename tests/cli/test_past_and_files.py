@@ -67,6 +67,7 @@ def test_the_history_of_the_last_day_by_the_hour(cli: CommandLine) -> None:
         "hold_median": 180.0,
         "hold_p95": 180.0,
         "most_used": 2,
+        "most_waiting": 1,
         "size": 4,
     }
     assert rows[0]["size"] is None

@@ -88,7 +88,7 @@ def test_the_history_tells_waiting_and_holding_use_and_size(world: World) -> Non
     world.round()
 
     [bucket] = history.history_of("P", hours=1, buckets=1)
-    assert (bucket.granted, bucket.most_used, bucket.size) == (2, 1, 3)
+    assert (bucket.granted, bucket.most_used, bucket.most_waiting, bucket.size) == (2, 1, 2, 3)
     assert bucket.hold.median is not None
     assert bucket.wait.median is not None
     assert bucket.wait.p95 is not None

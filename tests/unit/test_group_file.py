@@ -92,6 +92,18 @@ WRONG = {
         "'wh': include_deferred can not be 'yes'; give true or false",
     ),
     "a description": ({"wh": {"slots": 1, "description": 5}}, "'wh': description can not be 5; give a text"),
+    "a text that no database takes": (
+        {"wh": {"slots": 1, "description": "a\x00b"}},
+        "'wh': description can not be 'a\\x00b'; give a text",
+    ),
+    "half of a character": (
+        {"wh": {"slots": 1, "description": "\ud800"}},
+        "'wh': description can not be '\\ud800'; give a text",
+    ),
+    "a name that no database takes": (
+        {"a\x00": {"slots": 1}},
+        "'a\x00': 'a\\x00' can not be a slot group: no database takes all of its characters; choose another name",
+    ),
     "an unknown field": (
         {"wh": {"slots": 1, "size": 1}},
         "'wh': there is no field 'size'; the fields are slots, description, include_deferred, team_name, mode,"

@@ -80,6 +80,25 @@ def test_the_most_slots_in_use(requests: list[Past], most: list[int]) -> None:
     assert [b.most_used for b in look(*requests)] == most
 
 
+WAITING = {
+    "from arrival to grant": ([past(130, 200, waited=100)], [1, 1, 1, 0]),
+    "how many, and not how wide": ([past(30, 40, 7, waited=10), past(30, 40, 7, waited=10)], [2, 0, 0, 0]),
+    "it still waits": ([Past(1, None, at(70), None, None)], [0, 1, 1, 1]),
+    "it was cancelled": ([Past(1, None, at(10), None, at(70))], [1, 1, 0, 0]),
+    "it never stood in the queue": ([past(130, 200, waited=100, admission="outside")], [0, 0, 0, 0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("requests", "most"), [pytest.param(*row, id=sentence) for sentence, row in WAITING.items()]
+)
+def test_the_most_that_waited(requests: list[Past], most: list[int]) -> None:
+    buckets = look(*requests)
+
+    assert [b.most_waiting for b in buckets] == most
+    assert sum(b.granted for b in buckets) == sum(r.granted_at is not None for r in requests)
+
+
 def test_the_size_is_that_at_the_end_of_a_bucket() -> None:
     changes = (
         SizeChange(at(-60), 3, "active"),
@@ -131,8 +150,12 @@ def test_the_sweep_agrees_with_looking_at_every_minute(requests: list[Past]) -> 
         return sum(
             r.slots
             for r in requests
-            if r.granted_at <= moment and (r.ended_at is None or moment < r.ended_at)
+            if r.granted_at is not None
+            and r.granted_at <= moment
+            and (r.ended_at is None or moment < r.ended_at)
         )
 
     assert [b.most_used for b in buckets] == [max(use(n * 60 + m) for m in range(60)) for n in range(4)]
-    assert sum(b.granted for b in buckets) == sum(at(0) <= r.granted_at < at(240) for r in requests)
+    assert sum(b.granted for b in buckets) == sum(
+        r.granted_at is not None and at(0) <= r.granted_at < at(240) for r in requests
+    )

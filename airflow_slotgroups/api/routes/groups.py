@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Path, status
+from fastapi import APIRouter, Body, Path, Query, status
 
 from airflow_slotgroups.api.auth import User, name_of, readable_pools, require_pool, visible_to
 from airflow_slotgroups.api.schemas import (
@@ -23,6 +23,7 @@ from airflow_slotgroups.services import groups, health, overview
 router = APIRouter(tags=["Groups"])
 
 PoolName = Annotated[str, Path(max_length=MAX_NAME_LENGTH, description="Name of the slot group")]
+Why = Annotated[str | None, Query(max_length=10_000, description="Why; kept in the audit log")]
 Changes = Annotated[GroupChangeIn, Body(default_factory=GroupChangeIn)]
 Dissolving = Annotated[DissolveIn, Body(default_factory=DissolveIn)]
 Comment = Annotated[CommentIn, Body(default_factory=CommentIn)]
@@ -59,9 +60,9 @@ def change_group(pool: PoolName, body: GroupChangeIn, user: User) -> GroupOut:
 @router.delete(
     "/groups/{pool:path}", status_code=status.HTTP_204_NO_CONTENT, dependencies=[require_pool("DELETE")]
 )
-def delete_group(pool: PoolName, user: User) -> None:
+def delete_group(pool: PoolName, user: User, comment: Why = None) -> None:
     """Delete a group that nobody uses, with its pools; 409 with the counts when it is in use."""
-    groups.delete(pool, who=name_of(user))
+    groups.delete(pool, who=name_of(user), comment=comment)
 
 
 @router.post("/adopt/{pool:path}", dependencies=[require_pool("PUT")])

@@ -1,0 +1,36 @@
+"""All slot groups at once: to a file and from one."""
+
+from __future__ import annotations
+
+import json
+
+from fastapi import APIRouter
+
+from airflow_slotgroups.api.auth import User, check_pool, name_of, readable_pools, require_pool
+from airflow_slotgroups.api.schemas import EntryOut, ImportIn, ImportOut
+from airflow_slotgroups.services import transfer
+
+router = APIRouter(tags=["Groups"])
+
+
+@router.get("/export", dependencies=[require_pool("GET")], response_model_exclude_none=True)
+def export_groups(user: User) -> dict[str, EntryOut]:
+    """Get all groups as `airflow slotgroups export` writes them, but for those that the reader may not see."""
+    may_read = readable_pools(user)
+    entries = transfer.export_groups()
+    return {name: EntryOut(**vars(entry)) for name, entry in entries.items() if may_read(name)}
+
+
+@router.post("/import", dependencies=[require_pool("POST")])
+def import_groups(body: ImportIn, user: User) -> ImportOut:
+    """Make and change groups, all of them or none; those that are not named stay."""
+    for name in body.groups:
+        check_pool(user, "PUT", name)
+    done = transfer.import_content(
+        body.source,
+        json.dumps(body.groups),
+        who=name_of(user),
+        take_pools=body.adopt,
+        comment=body.comment,
+    )
+    return ImportOut(done={name: what.value for name, what in done.items()})
