@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import case, or_, select
+from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.tables import DEFERRED, SCHEDULED, TI
+from airflow_slotgroups.airflow_core.tables import DEFERRED, EXECUTING, SCHEDULED, TI
 from airflow_slotgroups.domain.states import EndReason
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import SECTION, WAITING, same_task_instance
@@ -16,7 +16,10 @@ AT_MOST = 1000
 
 
 def find_left(session: Session, names: Collection[str], limit: int = AT_MOST) -> dict[int, EndReason]:
-    """Find waiting requests whose task instance is gone, another try, or not waiting in that pool."""
+    """Find waiting requests whose task instance is gone, another try, or not waiting in that pool.
+
+    One that slipped in, and executes in the closed pool, is left to the cycle, which counts it on sight.
+    """
     query = (
         select(R.id, R.try_number, TI.id.label("ti_id"), TI.try_number.label("ti_try_number"))
         .outerjoin(TI, same_task_instance())
@@ -25,7 +28,8 @@ def find_left(session: Session, names: Collection[str], limit: int = AT_MOST) ->
             or_(
                 TI.id.is_(None),
                 TI.try_number != R.try_number,
-                TI.state.is_distinct_from(case((R.kind == SECTION, DEFERRED), else_=SCHEDULED)),
+                and_(R.kind == SECTION, TI.state.is_distinct_from(DEFERRED)),
+                and_(R.kind != SECTION, or_(TI.state.is_(None), TI.state.not_in((SCHEDULED, *EXECUTING)))),
                 TI.pool != R.pool,
             )
         )

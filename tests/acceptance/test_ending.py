@@ -162,7 +162,8 @@ def test_s76_retries_at_once_and_later(world: World) -> None:
     second = [row for row in requests if row["try_number"] == 2]
     # On a slow machine a retry without delay may be over before a cycle has seen it; no more than that.
     assert len({(row["dag_id"], row["map_index"]) for row in second}) == len(second), second
-    assert {row["admission"] for row in second} <= {"queue", "outside"}, second
+    unseen = {row["state"] for row in second if row["admission"] not in ("queue", "outside")}
+    assert unseen <= {"cancelled"}, second
     later = [row for row in second if row["dag_id"] == "s76_later"]
     assert [row["admission"] for row in later] == ["queue"] * 4, f"delayed retries did not all queue: {later}"
     for row in later:
@@ -177,14 +178,18 @@ def first_try(requests: list[dict[str, Any]], retry: dict[str, Any]) -> dict[str
 
 @side_by_side
 def test_s77_clear_races_a_grant(world: World) -> None:
-    """S77: all task instances are cleared again and again while they are let in: nothing leaks, all end."""
+    """S77: all task instances are cleared again and again while they are let in: nothing leaks, all end.
+
+    Where the old process of a try that was cleared while it was queued reports its failure, Airflow fails the
+    cleared one, in any pool; so how the run ends is not judged.
+    """
     name = "s77_race"
     world.set_group(name, 2)
     world.run(name)
     for wanted in (2, 4, 6):
         world.wait(lambda wanted=wanted: len(world.grants(name)) >= wanted, f"{wanted} grants")  # type: ignore[misc]
         clear(world, name)
-    world.finish(name)
+    world.wait(lambda: world.run_state(name), "the end of the run")
     world.assert_idle(name)
     world.assert_never_over(name, 2)
     live = [row for row in world.requests(name) if row["live"]]

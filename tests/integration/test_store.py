@@ -413,6 +413,20 @@ def test_a_waiter_that_leaves_ends_its_request(
     assert [(r.state, r.end_reason) for r in world.requests(key)] == [("cancelled", reason)]
 
 
+def test_a_waiter_that_slipped_in_is_counted_whoever_looks_first(
+    world: World, scheduler: FakeScheduler
+) -> None:
+    """S76: a sweep that finds its task executing leaves the request to the next cycle."""
+    world.group("P", 0)
+    key = world.task("t", "P")
+    world.round()
+    world.pool("P", 1)
+    assert scheduler.critical_section() == 1
+    world.sweep.run()
+    world.round()
+    assert [(r.state, r.admission) for r in world.requests(key)] == [("granted", "outside")]
+
+
 def test_a_cleared_waiter_queues_anew_as_one_request(world: World, scheduler: FakeScheduler) -> None:
     """S40: also when no sweep came between."""
     world.group("P", 0)
