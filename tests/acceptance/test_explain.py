@@ -172,7 +172,6 @@ def test_a_full_cluster_is_named(held: World) -> None:
     answer = held.wait(
         lambda: (said := explained(held, last))["sentence"].endswith(full) and said,
         "a full cluster",
-        timeout=90,
     )
     assert answer["name"] == "parallelism"
 
