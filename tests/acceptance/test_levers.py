@@ -24,7 +24,7 @@ def test_levers_from_the_command_line(world: World) -> None:
     queue = desk.queue()
     assert [row["task_id"] for row in queue] == ["t1", "t2", "t3", "t4", "t5", "t6"]
     assert [row["position"] for row in queue] == [None, 1, 2, 3, 4, 5]
-    assert {row["reason_code"] for row in queue[1:]} == {"no_room", "behind_head"}, queue
+    assert {row["reason_code"] for row in queue[1:]} == {"no_room"}, queue
     assert world.wait(lambda: world.states("levers")["nothing"] == "success", "the EmptyOperator")
 
     force_start(desk)
