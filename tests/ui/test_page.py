@@ -164,6 +164,22 @@ def test_groups_are_made_adopted_and_dissolved(page: Page, world: World) -> None
     expect(page.locator("tr").filter(has_text="a/new one ☕")).to_have_count(0)
 
 
+def test_a_deletion_is_in_the_audit_log_of_a_group_that_is_made_again(page: Page, world: World) -> None:
+    group = {"pool": "short_lived", "slots": 1}
+    world.api("POST", "groups", group)
+
+    page.goto(f"{PAGE}?group=short_lived")
+    page.get_by_role("button", name="Delete").click()
+    expect(in_dialog(page)).to_contain_text("The group goes, and its pool with it")
+    confirm(page, "Delete", "no longer needed")
+    expect(page.get_by_role("heading", name="Slot Groups")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("short_lived is deleted")
+
+    world.api("POST", "groups", group)
+    page.goto(f"{PAGE}?group=short_lived&tab=audit")
+    expect(page.get_by_role("row").filter(has_text="delete")).to_contain_text("no longer needed")
+
+
 def test_the_tab_says_where_a_task_stands_and_why(page: Page, world: World) -> None:
     pool = world.fill("tab")
 

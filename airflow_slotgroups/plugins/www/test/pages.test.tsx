@@ -101,6 +101,18 @@ describe("group", () => {
     expect(asked.find((one) => one.method === "POST")?.body).toEqual({ comment: "urgent", request_ids: [1] });
   });
 
+  it("deletes with a comment", async () => {
+    const unused = group({ holding: 0, use: { ...group().use, running: 0, total: 0 } });
+    const asked = serve({ ...groupPage([], true, { "GET groups/warehouse": { body: unused } }), "DELETE groups/warehouse": { status: 204 } });
+    show(<GroupPage pool="warehouse" />);
+    await press("Delete");
+    const form = await dialog();
+    fireEvent.change(form.getByLabelText("Comment"), { target: { value: "no longer needed" } });
+    fireEvent.click(form.getByRole("button", { name: "Delete" }));
+    expect(await screen.findByText("warehouse is deleted")).toBeDefined();
+    expect(asked.find((one) => one.method === "DELETE")?.query.get("comment")).toBe("no longer needed");
+  });
+
   it("acts on all that are selected at once", async () => {
     const two = [waiter(), waiter({ position: 2, request_id: 2, task_id: "clean" })];
     const asked = serve({ ...groupPage(two, true), "POST suspend/warehouse": { body: { requests: two } } });

@@ -108,7 +108,8 @@ export const api = {
     (await get<Schemas["CoordinatorsOut"]>(`${API}coordinators`, {}, signal)).coordinators,
   create: (pool: string, settings: GroupSettings) =>
     send<Group>(address(`${API}groups`), "POST", { ...settings, pool }),
-  delete: (pool: string) => send<void>(address(named("groups", pool)), "DELETE"),
+  delete: (pool: string, comment: string | null) =>
+    send<void>(address(named("groups", pool), { comment: comment ?? undefined }), "DELETE"),
   dissolve: (pool: string, end_sections: boolean, comment: string | null) =>
     send<void>(address(named("dissolve", pool)), "POST", { comment, end_sections }),
   ended: (pool: string, query: Query, signal?: AbortSignal) => get<EndedPage>(named("ended", pool), query, signal),
