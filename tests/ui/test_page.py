@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -164,6 +165,62 @@ def test_groups_are_made_adopted_and_dissolved(page: Page, world: World) -> None
     expect(page.locator("tr").filter(has_text="a/new one ☕")).to_have_count(0)
 
 
+def test_groups_go_to_a_file_and_come_back(page: Page, world: World, tmp_path: Path) -> None:
+    world.api("POST", "groups", {"pool": "carried", "slots": 3, "description": "to and fro ☕"})
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"carried": {"slots": -5}, "default_pool": {"slots": 8}}')
+
+    page.goto(PAGE)
+    first = exported(page, tmp_path / "first.json")
+    world.api("DELETE", "groups/carried")
+    expect(page.locator("tr[data-group=carried]")).to_have_count(0)
+
+    page.get_by_role("button", name="Import…").click()
+    dialog = in_dialog(page)
+    dialog.get_by_label("File").set_input_files(bad)
+    expect(dialog).to_contain_text("default_pool is an ordinary pool, and refused")
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("'carried': slots can not be -5")
+    dialog.get_by_label("File").set_input_files(first)
+    expect(dialog).to_contain_text("carried is made: 3 slots")
+    confirm(page, "Import", "back again")
+    expect(page.get_by_role("status")).to_contain_text("1 made")
+    expect(page.locator("tr[data-group=carried]")).to_contain_text("to and fro ☕")
+
+    second = exported(page, tmp_path / "second.json")
+    assert second.read_text() == first.read_text()
+    comment = world.api("GET", "audit/carried")["entries"][0]["comment"]
+    assert comment == "imported from first.json: back again"
+
+
+def exported(page: Page, file: Path) -> Path:
+    """Export all groups to a file."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    assert download.value.suggested_filename == "slot_groups.json"
+    download.value.save_as(file)
+    return file
+
+
+def test_an_import_adopts_pools_if_it_is_told_to(page: Page, world: World, tmp_path: Path) -> None:
+    pool = {"name": "of_the_file", "slots": 5, "description": "", "include_deferred": False}
+    world.airflow.rest.call("POST", "/api/v2/pools", pool)
+    file = tmp_path / "groups.json"
+    file.write_text('{"of_the_file": {"slots": 6}}')
+
+    page.goto(PAGE)
+    page.get_by_role("button", name="Import…").click()
+    dialog = in_dialog(page)
+    dialog.get_by_label("File").set_input_files(file)
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("'of_the_file': it is an ordinary pool")
+    dialog.get_by_text("Adopt ordinary pools of those names").click()
+    expect(dialog).to_contain_text("of_the_file is adopted: 6 slots")
+    confirm(page, "Import")
+    expect(page.get_by_role("status")).to_contain_text("1 adopted")
+    expect(page.locator("tr[data-group=of_the_file]")).to_contain_text("0 / 6")
+
+
 def test_a_deletion_is_in_the_audit_log_of_a_group_that_is_made_again(page: Page, world: World) -> None:
     group = {"pool": "short_lived", "slots": 1}
     world.api("POST", "groups", group)
@@ -212,7 +269,9 @@ def test_a_viewer_sees_everything_and_is_offered_nothing_under_a_path_prefix_too
         sign_in(page, "viewer")
         page.goto(PAGE)
         expect(page.locator(f"tr[data-group={pool}]")).to_contain_text("1 / 1")
-        expect(page.get_by_role("button", name="New group")).to_have_count(0)
+        expect(page.get_by_role("button", name="Export")).to_be_visible()
+        for name in ("New group", "Import…"):
+            expect(page.get_by_role("button", name=name)).to_have_count(0)
         expect(page.get_by_role("button", name=f"Actions for {pool}")).to_have_count(0)
         page.get_by_role("link", name=pool, exact=True).click()
         expect(page.get_by_role("table", name="Queue").locator("tbody tr")).to_have_count(3)

@@ -1,5 +1,5 @@
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { GroupPage } from "../src/pages/GroupPage";
 import { Overview } from "../src/pages/Overview";
@@ -32,6 +32,8 @@ const dialog = async () =>
     }),
   );
 
+const choose = (input: HTMLElement, text: string) => fireEvent.change(input, { target: { files: [new File([text], "groups.json")] } });
+
 describe("overview", () => {
   it("shows each group with its use, and offers what the user may do", async () => {
     serve(overview([group({ description: "nightly loads", waiting: 17 })], true));
@@ -43,11 +45,12 @@ describe("overview", () => {
     expect(screen.getByRole("button", { name: "Actions for warehouse" })).toBeDefined();
   });
 
-  it("offers a viewer nothing", async () => {
+  it("offers a viewer the export alone", async () => {
     serve(overview([group()], false));
     show(<Overview />);
     await screen.findByText("4 / 4");
-    expect(screen.queryAllByRole("button")).toEqual([]);
+    await screen.findByRole("button", { name: "Export" });
+    expect(screen.getAllByRole("button")).toHaveLength(1);
   });
 
   it("says that nobody lets waiters in", async () => {
@@ -82,6 +85,52 @@ describe("overview", () => {
     fireEvent.click(form.getByRole("button", { name: "Create" }));
     expect(await screen.findByText("api is made")).toBeDefined();
     expect(asked.filter((one) => one.method === "POST").at(-1)?.body).toMatchObject({ pool: "api", slots: 3, strategy: "strict" });
+  });
+
+  it("exports the groups to a file", async () => {
+    serve({ ...overview([group()], false), "GET export": { body: { warehouse: { slots: 4 }, api: { slots: 3 } } } });
+    const saved: Blob[] = [];
+    Object.assign(URL, { createObjectURL: (blob: Blob) => `blob:${saved.push(blob)}`, revokeObjectURL: () => undefined });
+    const click = vi.spyOn(HTMLAnchorElement.prototype, "click").mockImplementation(() => undefined);
+    show(<Overview />);
+    await press("Export");
+    await waitFor(() => expect(click).toHaveBeenCalled());
+    expect(await saved[0]?.text()).toBe('{\n    "api": {\n        "slots": 3\n    },\n    "warehouse": {\n        "slots": 4\n    }\n}\n');
+  });
+
+  it("imports a file, after saying what it does, and shows why it can not", async () => {
+    let status = 422;
+    const asked = serve({
+      ...overview([group()], true),
+      "GET /api/v2/pools": { body: { pools: [{ name: "api" }], total_entries: 1 } },
+      "POST import": () =>
+        status === 422
+          ? { body: { detail: "groups.json: 'api': slots can not be -5", remedy: "mend the file" }, status }
+          : { body: { done: { api: "adopted", warehouse: "changed" } } },
+    });
+    show(<Overview />);
+    await press("Import…");
+    const form = await dialog();
+    choose(form.getByLabelText("File"), "{");
+    expect(await form.findByText(/This is no JSON/)).toBeDefined();
+    expect(form.getByRole("button", { name: "Import" }).hasAttribute("disabled")).toBe(true);
+    choose(form.getByLabelText("File"), '{"api": {"slots": 3}, "warehouse": {"slots": 8}}');
+    expect(await form.findByText(/api is an ordinary pool/)).toBeDefined();
+    expect(form.getByText("warehouse is changed: slots 4 → 8")).toBeDefined();
+    fireEvent.click(form.getByRole("checkbox"));
+    expect(await form.findByText("api is adopted: 3 slots")).toBeDefined();
+    fireEvent.change(form.getByLabelText("Comment"), { target: { value: "moved" } });
+    fireEvent.click(form.getByRole("button", { name: "Import" }));
+    expect((await form.findByRole("alert")).textContent).toContain("slots can not be -5");
+    status = 200;
+    fireEvent.click(form.getByRole("button", { name: "Import" }));
+    expect(await screen.findByText("1 adopted, 1 changed")).toBeDefined();
+    expect(asked.filter((one) => one.method === "POST").at(-1)?.body).toEqual({
+      adopt: true,
+      comment: "moved",
+      groups: { api: { slots: 3 }, warehouse: { slots: 8 } },
+      source: "groups.json",
+    });
   });
 });
 

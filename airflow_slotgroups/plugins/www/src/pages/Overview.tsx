@@ -2,12 +2,14 @@
 import { Box, Button, Flex, HStack, Heading, IconButton, Input, Menu, Portal, Spinner, Stack, Table, Text } from "@chakra-ui/react";
 import { useMemo, useState } from "react";
 
-import { type Coordinator, type Group, type Groups, type Me, api } from "../api/client";
+import { ApiError, type Coordinator, type Group, type Groups, type Me, api } from "../api/client";
 import { useAnnounce } from "../components/Announcer";
 import { type GroupAction, GroupDialog, LABELS, actionsOf } from "../components/GroupDialog";
+import { ImportDialog } from "../components/ImportDialog";
 import { type Purpose, SettingsDialog } from "../components/SettingsDialog";
 import { Legend, UseBar, UseText } from "../components/UseBar";
 import { Empty, Framed, ErrorNotice, ModeBadge, Notice, Problems, To } from "../components/ui";
+import { asFile, download } from "../lib/groupFile";
 import { groupLink } from "../lib/host";
 import { duration, moment, secondsSince } from "../lib/time";
 import { useMe } from "../lib/useMe";
@@ -160,7 +162,8 @@ export const Overview = () => {
   const me = useMe();
   const announce = useAnnounce();
   const [search, setSearch] = useState("");
-  const [making, setMaking] = useState<Purpose>();
+  const [making, setMaking] = useState<Purpose | "import">();
+  const [failed, setFailed] = useState<ApiError>();
   const [picked, setPicked] = useState<{ action: GroupAction; group: Group }>();
 
   const done = (said: string) => {
@@ -175,8 +178,22 @@ export const Overview = () => {
   // Those of a group stand in its row.
   const problems = (health.data?.problems ?? []).filter((problem) => !names.has(problem.where));
 
-  const making_buttons = (
+  const save = async () => {
+    try {
+      download("slot_groups.json", asFile(await api.export()));
+      setFailed(undefined);
+    } catch (problem) {
+      setFailed(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
+    }
+  };
+
+  const makingButtons = (
     <>
+      {me.can_create && me.can_change ? (
+        <Button onClick={() => setMaking("import")} size="sm" variant="outline">
+          Import…
+        </Button>
+      ) : null}
       {me.can_change ? (
         <Button onClick={() => setMaking("adopt")} size="sm" variant="outline">
           Adopt a pool
@@ -199,13 +216,18 @@ export const Overview = () => {
           </Heading>
           <Text color="fg.muted">Pools with a queue: who holds, who waits, why, and what is next.</Text>
         </Box>
-        <HStack gap={3}>
-          <Input aria-label="Search groups" onChange={(event) => setSearch(event.target.value)} placeholder="Search groups" size="sm" type="search" value={search} width="200px" />
-          {making_buttons}
+        <HStack gap={3} wrap="wrap">
+          <Input aria-label="Search groups" onChange={(event) => setSearch(event.target.value)} placeholder="Search groups" size="sm" type="search" value={search} width="160px" />
+          {me.can_read ? (
+            <Button onClick={() => void save()} size="sm" variant="outline">
+              Export
+            </Button>
+          ) : null}
+          {makingButtons}
         </HStack>
       </Flex>
 
-      <ErrorNotice error={error} />
+      <ErrorNotice error={error ?? failed} />
       {data?.coordinators_alive === 0 && problems.length === 0 ? (
         <Notice status="error" title="No coordinator is alive: nobody is let in">
           Start the scheduler, or see its log: it starts the coordinator.
@@ -215,7 +237,7 @@ export const Overview = () => {
       {data === undefined ? (
         error === undefined ? <Spinner aria-label="Loading" /> : null
       ) : data.groups.length === 0 ? (
-        <Empty action={making_buttons} title="No slot groups yet">
+        <Empty action={makingButtons} title="No slot groups yet">
           {me.can_create || me.can_change
             ? "Adopt a pool that tasks name already, or make a new group and name it as the pool of your tasks."
             : "Somebody who may change pools can make one."}
@@ -241,7 +263,10 @@ export const Overview = () => {
         </>
       )}
 
-      {making === undefined ? null : (
+      {making === "import" ? (
+        <ImportDialog groups={data?.groups ?? []} onClose={() => setMaking(undefined)} onDone={done} />
+      ) : null}
+      {making === undefined || making === "import" ? null : (
         <SettingsDialog groups={[...names]} onClose={() => setMaking(undefined)} onDone={done} purpose={making} />
       )}
       {picked === undefined ? null : (
