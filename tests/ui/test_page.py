@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ def test_the_menu_leads_to_the_page_where_a_queue_drains_in_order(page: Page, wo
     expect(page.get_by_role("heading", name="Slot Groups")).to_be_visible()
     row = page.locator(f"tr[data-group={pool}]")
     expect(row.get_by_role("img", name="1 of 1 in use: 1 running")).to_be_visible()
+    expect(row.get_by_role("img", name=re.compile("waiting, last hour: 3 now, [34] at most"))).to_be_visible()
     expect(row).to_contain_text("ui_drain › p3")
     page.get_by_role("link", name=pool, exact=True).click()
     expect(page.get_by_text("1 of 1 in use, 3 waiting")).to_be_visible()
@@ -47,6 +49,7 @@ def test_the_menu_leads_to_the_page_where_a_queue_drains_in_order(page: Page, wo
     expect(ended).to_have_count(4)
     expect(ended.first).to_contain_text("in its turn")
     expect(page.get_by_role("img", name="Slots in use: 1 at most, 4 requests let in")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("Waiters: [34] at most"))).to_be_visible()
 
 
 def test_a_forced_start_says_what_it_means_and_is_in_the_audit_log(page: Page, world: World) -> None:

@@ -53,6 +53,16 @@ describe("overview", () => {
     expect(screen.getAllByRole("button")).toHaveLength(1);
   });
 
+  it("draws how many waited over the last hour", async () => {
+    const past = [3, 20, 18].map((most_waiting) => ({ most_waiting }));
+    const asked = serve({ ...overview([group({ waiting: 17 })], false), "GET history/warehouse": { body: { buckets: past } } });
+    show(<Overview />);
+    const line = await screen.findByRole("img", { name: "waiting, last hour: 17 now, 20 at most" });
+    expect(line.querySelector("polyline")?.getAttribute("points")).toBe("0,19 30,0 60,2 90,3");
+    const [question] = asked.filter((one) => one.path === "history/warehouse");
+    expect([question?.query.get("hours"), question?.query.get("buckets")]).toEqual(["1", "12"]);
+  });
+
   it("says that nobody lets waiters in", async () => {
     serve(overview([group()], false, 0));
     show(<Overview />);

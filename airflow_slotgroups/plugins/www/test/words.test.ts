@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 
+import { corners } from "../src/components/Sparkline";
 import { draftOf, faultsOf, ordinary, settingsOf } from "../src/components/SettingsDialog";
 import { segments } from "../src/components/UseBar";
 import { asFile, fromFile } from "../src/lib/groupFile";
@@ -190,6 +191,11 @@ describe("a file of groups", () => {
   it("has been imported", () => {
     expect(doneWords({ a: "made", b: "changed", c: "made" })).toBe("2 made, 1 changed");
   });
+});
+
+describe("the line of the last hour", () => {
+  it("is high where many waited", () => expect(corners([0, 5, 10])).toBe("0,22 45,11 90,0"));
+  it("is at the bottom where nobody did", () => expect(corners([0, 0])).toBe("0,22 90,22"));
 });
 
 describe("the audit log", () => {

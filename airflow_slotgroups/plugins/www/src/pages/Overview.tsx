@@ -7,6 +7,7 @@ import { useAnnounce } from "../components/Announcer";
 import { type GroupAction, GroupDialog, LABELS, actionsOf } from "../components/GroupDialog";
 import { ImportDialog } from "../components/ImportDialog";
 import { type Purpose, SettingsDialog } from "../components/SettingsDialog";
+import { Sparkline } from "../components/Sparkline";
 import { Legend, UseBar, UseText } from "../components/UseBar";
 import { Empty, Framed, ErrorNotice, ModeBadge, Notice, Problems, To } from "../components/ui";
 import { asFile, download } from "../lib/groupFile";
@@ -79,13 +80,16 @@ const Row = ({ group, me, onPick }: { group: Group; me: Me; onPick: (action: Gro
     <Table.Cell>
       <UseBar group={group} />
     </Table.Cell>
-    <Table.Cell textAlign="end">
+    <Table.Cell textAlign="end" whiteSpace="nowrap">
       <UseText group={group} />
     </Table.Cell>
     <Table.Cell fontVariantNumeric="tabular-nums" textAlign="end">
       {group.waiting.toLocaleString("en")}
     </Table.Cell>
-    <Table.Cell fontVariantNumeric="tabular-nums" textAlign="end">
+    <Table.Cell>
+      <Sparkline group={group} />
+    </Table.Cell>
+    <Table.Cell fontVariantNumeric="tabular-nums" textAlign="end" whiteSpace="nowrap">
       {group.oldest_wait_since === null ? (
         "–"
       ) : (
@@ -143,6 +147,7 @@ const Columns = () => (
       <Table.ColumnHeader>Slots</Table.ColumnHeader>
       <Table.ColumnHeader textAlign="end">Use</Table.ColumnHeader>
       <Table.ColumnHeader textAlign="end">Waiting</Table.ColumnHeader>
+      <Table.ColumnHeader>Last hour</Table.ColumnHeader>
       <Table.ColumnHeader textAlign="end">Oldest wait</Table.ColumnHeader>
       <Table.ColumnHeader>Mode</Table.ColumnHeader>
       <Table.ColumnHeader>Next in</Table.ColumnHeader>
