@@ -50,6 +50,7 @@ def test_the_menu_leads_to_the_page_where_a_queue_drains_in_order(page: Page, wo
     expect(ended.first).to_contain_text("in its turn")
     expect(page.get_by_role("img", name="Slots in use: 1 at most, 4 requests let in")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("Waiters: [34] at most"))).to_be_visible()
+    expect(page.get_by_role("tab", name="Where used 1 DAG")).to_be_visible()
 
 
 def test_a_forced_start_says_what_it_means_and_is_in_the_audit_log(page: Page, world: World) -> None:

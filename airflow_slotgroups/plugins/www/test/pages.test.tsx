@@ -172,6 +172,14 @@ describe("group", () => {
     expect(asked.find((one) => one.method === "DELETE")?.query.get("comment")).toBe("no longer needed");
   });
 
+  it("says how old it is to eyes alone, and how many DAGs use it", async () => {
+    const dag = { dag_id: "load_orders", paused: false, tasks: [] };
+    serve({ ...groupPage([], false), "GET where-used/warehouse": { body: { dags: [dag], hidden: 1 } } });
+    show(<GroupPage pool="warehouse" />);
+    expect(await screen.findByRole("tab", { name: "Where used 2 DAGs" })).toBeDefined();
+    expect(screen.getByText("refreshed 0 s ago").getAttribute("aria-hidden")).toBe("true");
+  });
+
   it("acts on all that are selected at once", async () => {
     const two = [waiter(), waiter({ position: 2, request_id: 2, task_id: "clean" })];
     const asked = serve({ ...groupPage(two, true), "POST suspend/warehouse": { body: { requests: two } } });
