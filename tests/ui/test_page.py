@@ -248,6 +248,8 @@ def test_the_tab_says_where_a_task_stands_and_why(page: Page, world: World) -> N
     page.get_by_role("link", name="Slot Group", exact=True).click()
     expect(standing(page)).to_have_text(f"Waits for 1 slot of {pool}: place 3 of 3")
     expect(page.get_by_test_id("reason")).to_have_text("Needs 1, 0 free")
+    steps = page.get_by_role("list", name="Timeline").get_by_role("listitem")
+    expect(steps).to_have_text([re.compile("waiting since 20"), re.compile("now, .* s")])
     expect(page.get_by_role("table", name="Holds the slots now")).to_contain_text("ui_tab › p4")
     limits = page.get_by_role("table", name="Every limit, checked now").get_by_role("row")
     expect(limits.filter(has_text="Waits in slot group")).to_contain_text("holds it")
@@ -260,6 +262,7 @@ def test_the_tab_says_where_a_task_stands_and_why(page: Page, world: World) -> N
     page.get_by_role("button", name="Force start…").click()
     confirm(page, "Force start")
     expect(standing(page)).to_have_text(f"Holds 1 slot of {pool}")
+    expect(steps.first).to_contain_text("holding since 20")
 
 
 def test_a_viewer_sees_everything_and_is_offered_nothing_under_a_path_prefix_too(

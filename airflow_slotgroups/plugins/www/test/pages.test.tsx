@@ -268,6 +268,15 @@ describe("tab", () => {
     expect(await screen.findByRole("button", { name: "Force start…" })).toBeDefined();
   });
 
+  it("shows what has been and what is ahead, in order", async () => {
+    const request = waiter({ estimate: { earliest_seconds: 86_400, latest_seconds: 172_800 } });
+    serve({ ...groupPage([], true), "GET explain": { body: { ...explanation, request } } });
+    show(tab);
+    const steps = within(await screen.findByRole("list", { name: "Timeline" })).getAllByRole("listitem");
+    expect(steps.map((step) => step.textContent)).toEqual([expect.stringContaining("waiting since"), "now, 1 m 4 s", "start in 1 d – 2 d"]);
+    expect(steps[1]?.getAttribute("aria-current")).toBe("step");
+  });
+
   it("answers for a task of no group", async () => {
     serve({ "GET explain": { body: { checks: [], name: "", pool: null, request: null, sentence: "it has ended: success" } } });
     show(tab);

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { corners } from "../src/components/Sparkline";
 import { draftOf, faultsOf, ordinary, settingsOf } from "../src/components/SettingsDialog";
+import { stepsOf } from "../src/components/Timeline";
 import { segments } from "../src/components/UseBar";
 import { asFile, fromFile } from "../src/lib/groupFile";
 import { groupLink, taskLink } from "../src/lib/host";
@@ -190,6 +191,19 @@ describe("a file of groups", () => {
 
   it("has been imported", () => {
     expect(doneWords({ a: "made", b: "changed", c: "made" })).toBe("2 made, 1 changed");
+  });
+});
+
+describe("the timeline of a request", () => {
+  it("has a waiter's start if that is known", () => {
+    expect(stepsOf(waiter()).map((step) => step.when)).toEqual(["past", "now"]);
+    const steps = stepsOf(waiter({ estimate: { earliest_seconds: 0, latest_seconds: 30 } }));
+    expect(steps.map((step) => step.text)).toEqual([`waiting since ${moment(waiter().since)}`, "now, 1 m 4 s", "start within a minute"]);
+  });
+
+  it("begins with the hold of a holder", () => {
+    const [first] = stepsOf(waiter({ position: null, state: "granted" }));
+    expect(first?.text).toContain("holding since");
   });
 });
 
