@@ -136,6 +136,25 @@ def test_pause_resume_and_a_new_size(page: Page, world: World) -> None:
     expect(page.get_by_text("3 of 3 in use, 0 waiting")).to_be_visible()
 
 
+def test_a_bypass_lets_everybody_in_until_resume(page: Page, world: World) -> None:
+    pool = world.fill("bypass")
+
+    page.goto(f"{PAGE}?group={pool}")
+    page.get_by_role("button", name="Bypass", exact=True).click()
+    expect(in_dialog(page)).to_contain_text("everybody is let in, 3 waiters now. Use will be 4 of 1")
+    confirm(page, "Bypass", "the vendor lifts his quota today")
+    expect(page.get_by_text("bypass: no limit")).to_be_visible()
+    expect(page.get_by_text("4 of 1 in use, 0 waiting")).to_be_visible()
+
+    page.get_by_role("button", name="Resume").click()
+    expect(in_dialog(page)).to_contain_text("use is 4 of 1, the overdraft is paid back")
+    confirm(page, "Resume")
+    expect(page.get_by_text("3 slots overdraft")).to_be_visible()
+    for number in range(1, 5):
+        world.open("bypass", f"p{number}")
+    expect(page.get_by_text("0 of 1 in use, 0 waiting")).to_be_visible()
+
+
 def test_groups_are_made_adopted_and_dissolved(page: Page, world: World) -> None:
     world.airflow.rest.call(
         "POST", "/api/v2/pools", {"name": "plain", "slots": 5, "description": "as it was"}
