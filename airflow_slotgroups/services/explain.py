@@ -17,7 +17,7 @@ from airflow_slotgroups.domain.snapshot import TaskKey
 from airflow_slotgroups.domain.states import RequestState
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.services.queue import LOOK_AT, QueueEntry, holder_entry, waiters
+from airflow_slotgroups.services.queue import LOOK_AT, QueueEntry, holder_entry, waiters, with_estimates
 from airflow_slotgroups.services.transaction import read
 from airflow_slotgroups.store.estimates import read_holders
 from airflow_slotgroups.store.groups import load_group
@@ -118,8 +118,10 @@ def standing(
     if request.state == GRANTED:
         return Standing(request.pool, holder_entry(session, request, now))
     # The planner says why, as it does for the queue.
-    entries = waiters(session, load_group(session, request.pool), LOOK_AT, now)
-    mine = next((one for one in entries if one.request_id == request.id), None)
+    group = load_group(session, request.pool)
+    entries = waiters(session, group, LOOK_AT, now)
+    found = [one for one in entries if one.request_id == request.id]
+    mine = next(iter(with_estimates(session, group, entries, found, now)), None)
     ahead = entries[: min(NAMED, mine.position - 1)] if mine is not None and mine.position else []
     first = tuple(TaskKey(one.dag_id, one.task_id) for one in ahead)
     holders = tuple(one.task for one in read_holders(session, request.pool, now))

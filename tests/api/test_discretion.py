@@ -103,6 +103,8 @@ def test_an_estimate_is_a_range(server: Server) -> None:
     head, behind = server.call("viewer", "GET", "/waiters/quiet").json()["requests"]
     assert head["estimate"] == {"earliest_seconds": 0, "latest_seconds": 0}
     assert behind["estimate"] == {"earliest_seconds": 60, "latest_seconds": 60}
+    explained = server.call("viewer", "GET", READ[-1]).json()
+    assert explained["request"]["estimate"] == behind["estimate"]
 
 
 def test_where_used_tells_tasks_from_those_outside_the_queue(server: Server) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -24,6 +26,7 @@ def test_the_menu_leads_to_the_page_where_a_queue_drains_in_order(page: Page, wo
     expect(page.get_by_role("heading", name="Slot Groups")).to_be_visible()
     row = page.locator(f"tr[data-group={pool}]")
     expect(row.get_by_role("img", name="1 of 1 in use: 1 running")).to_be_visible()
+    expect(row.get_by_role("img", name=re.compile("waiting, last hour: 3 now, [34] at most"))).to_be_visible()
     expect(row).to_contain_text("ui_drain › p3")
     page.get_by_role("link", name=pool, exact=True).click()
     expect(page.get_by_text("1 of 1 in use, 3 waiting")).to_be_visible()
@@ -46,6 +49,8 @@ def test_the_menu_leads_to_the_page_where_a_queue_drains_in_order(page: Page, wo
     expect(ended).to_have_count(4)
     expect(ended.first).to_contain_text("in its turn")
     expect(page.get_by_role("img", name="Slots in use: 1 at most, 4 requests let in")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("Waiters: [34] at most"))).to_be_visible()
+    expect(page.get_by_role("tab", name="Where used 1 DAG")).to_be_visible()
 
 
 def test_a_forced_start_says_what_it_means_and_is_in_the_audit_log(page: Page, world: World) -> None:
@@ -131,6 +136,25 @@ def test_pause_resume_and_a_new_size(page: Page, world: World) -> None:
     expect(page.get_by_text("3 of 3 in use, 0 waiting")).to_be_visible()
 
 
+def test_a_bypass_lets_everybody_in_until_resume(page: Page, world: World) -> None:
+    pool = world.fill("bypass")
+
+    page.goto(f"{PAGE}?group={pool}")
+    page.get_by_role("button", name="Bypass", exact=True).click()
+    expect(in_dialog(page)).to_contain_text("everybody is let in, 3 waiters now. Use will be 4 of 1")
+    confirm(page, "Bypass", "the vendor lifts his quota today")
+    expect(page.get_by_text("bypass: no limit")).to_be_visible()
+    expect(page.get_by_text("4 of 1 in use, 0 waiting")).to_be_visible()
+
+    page.get_by_role("button", name="Resume").click()
+    expect(in_dialog(page)).to_contain_text("use is 4 of 1, the overdraft is paid back")
+    confirm(page, "Resume")
+    expect(page.get_by_text("3 slots overdraft")).to_be_visible()
+    for number in range(1, 5):
+        world.open("bypass", f"p{number}")
+    expect(page.get_by_text("0 of 1 in use, 0 waiting")).to_be_visible()
+
+
 def test_groups_are_made_adopted_and_dissolved(page: Page, world: World) -> None:
     world.airflow.rest.call(
         "POST", "/api/v2/pools", {"name": "plain", "slots": 5, "description": "as it was"}
@@ -164,6 +188,78 @@ def test_groups_are_made_adopted_and_dissolved(page: Page, world: World) -> None
     expect(page.locator("tr").filter(has_text="a/new one ☕")).to_have_count(0)
 
 
+def test_groups_go_to_a_file_and_come_back(page: Page, world: World, tmp_path: Path) -> None:
+    world.api("POST", "groups", {"pool": "carried", "slots": 3, "description": "to and fro ☕"})
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"carried": {"slots": -5}, "default_pool": {"slots": 8}}')
+
+    page.goto(PAGE)
+    first = exported(page, tmp_path / "first.json")
+    world.api("DELETE", "groups/carried")
+    expect(page.locator("tr[data-group=carried]")).to_have_count(0)
+
+    page.get_by_role("button", name="Import…").click()
+    dialog = in_dialog(page)
+    dialog.get_by_label("File").set_input_files(bad)
+    expect(dialog).to_contain_text("default_pool is an ordinary pool, and refused")
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("'carried': slots can not be -5")
+    dialog.get_by_label("File").set_input_files(first)
+    expect(dialog).to_contain_text("carried is made: 3 slots")
+    confirm(page, "Import", "back again")
+    expect(page.get_by_role("status")).to_contain_text("1 made")
+    expect(page.locator("tr[data-group=carried]")).to_contain_text("to and fro ☕")
+
+    second = exported(page, tmp_path / "second.json")
+    assert second.read_text() == first.read_text()
+    comment = world.api("GET", "audit/carried")["entries"][0]["comment"]
+    assert comment == "imported from first.json: back again"
+
+
+def exported(page: Page, file: Path) -> Path:
+    """Export all groups to a file."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    assert download.value.suggested_filename == "slot_groups.json"
+    download.value.save_as(file)
+    return file
+
+
+def test_an_import_adopts_pools_if_it_is_told_to(page: Page, world: World, tmp_path: Path) -> None:
+    pool = {"name": "of_the_file", "slots": 5, "description": "", "include_deferred": False}
+    world.airflow.rest.call("POST", "/api/v2/pools", pool)
+    file = tmp_path / "groups.json"
+    file.write_text('{"of_the_file": {"slots": 6}}')
+
+    page.goto(PAGE)
+    page.get_by_role("button", name="Import…").click()
+    dialog = in_dialog(page)
+    dialog.get_by_label("File").set_input_files(file)
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("'of_the_file': it is an ordinary pool")
+    dialog.get_by_text("Adopt ordinary pools of those names").click()
+    expect(dialog).to_contain_text("of_the_file is adopted: 6 slots")
+    confirm(page, "Import")
+    expect(page.get_by_role("status")).to_contain_text("1 adopted")
+    expect(page.locator("tr[data-group=of_the_file]")).to_contain_text("0 / 6")
+
+
+def test_a_deletion_is_in_the_audit_log_of_a_group_that_is_made_again(page: Page, world: World) -> None:
+    group = {"pool": "short_lived", "slots": 1}
+    world.api("POST", "groups", group)
+
+    page.goto(f"{PAGE}?group=short_lived")
+    page.get_by_role("button", name="Delete").click()
+    expect(in_dialog(page)).to_contain_text("The group goes, and its pool with it")
+    confirm(page, "Delete", "no longer needed")
+    expect(page.get_by_role("heading", name="Slot Groups")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("short_lived is deleted")
+
+    world.api("POST", "groups", group)
+    page.goto(f"{PAGE}?group=short_lived&tab=audit")
+    expect(page.get_by_role("row").filter(has_text="delete")).to_contain_text("no longer needed")
+
+
 def test_the_tab_says_where_a_task_stands_and_why(page: Page, world: World) -> None:
     pool = world.fill("tab")
 
@@ -171,6 +267,8 @@ def test_the_tab_says_where_a_task_stands_and_why(page: Page, world: World) -> N
     page.get_by_role("link", name="Slot Group", exact=True).click()
     expect(standing(page)).to_have_text(f"Waits for 1 slot of {pool}: place 3 of 3")
     expect(page.get_by_test_id("reason")).to_have_text("Needs 1, 0 free")
+    steps = page.get_by_role("list", name="Timeline").get_by_role("listitem")
+    expect(steps).to_have_text([re.compile("waiting since 20"), re.compile("now, .* s")])
     expect(page.get_by_role("table", name="Holds the slots now")).to_contain_text("ui_tab › p4")
     limits = page.get_by_role("table", name="Every limit, checked now").get_by_role("row")
     expect(limits.filter(has_text="Waits in slot group")).to_contain_text("holds it")
@@ -183,6 +281,7 @@ def test_the_tab_says_where_a_task_stands_and_why(page: Page, world: World) -> N
     page.get_by_role("button", name="Force start…").click()
     confirm(page, "Force start")
     expect(standing(page)).to_have_text(f"Holds 1 slot of {pool}")
+    expect(steps.first).to_contain_text("holding since 20")
 
 
 def test_a_viewer_sees_everything_and_is_offered_nothing_under_a_path_prefix_too(
@@ -196,7 +295,9 @@ def test_a_viewer_sees_everything_and_is_offered_nothing_under_a_path_prefix_too
         sign_in(page, "viewer")
         page.goto(PAGE)
         expect(page.locator(f"tr[data-group={pool}]")).to_contain_text("1 / 1")
-        expect(page.get_by_role("button", name="New group")).to_have_count(0)
+        expect(page.get_by_role("button", name="Export")).to_be_visible()
+        for name in ("New group", "Import…"):
+            expect(page.get_by_role("button", name=name)).to_have_count(0)
         expect(page.get_by_role("button", name=f"Actions for {pool}")).to_have_count(0)
         page.get_by_role("link", name=pool, exact=True).click()
         expect(page.get_by_role("table", name="Queue").locator("tbody tr")).to_have_count(3)

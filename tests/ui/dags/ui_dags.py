@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, task
 
-NAMES = ("drain", "force", "order", "pause", "tab", "view", "legacy")
+NAMES = ("drain", "force", "order", "pause", "tab", "view", "legacy", "bypass")
 
 
 @task

@@ -1,5 +1,5 @@
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { GroupPage } from "../src/pages/GroupPage";
 import { Overview } from "../src/pages/Overview";
@@ -32,6 +32,8 @@ const dialog = async () =>
     }),
   );
 
+const choose = (input: HTMLElement, text: string) => fireEvent.change(input, { target: { files: [new File([text], "groups.json")] } });
+
 describe("overview", () => {
   it("shows each group with its use, and offers what the user may do", async () => {
     serve(overview([group({ description: "nightly loads", waiting: 17 })], true));
@@ -43,11 +45,22 @@ describe("overview", () => {
     expect(screen.getByRole("button", { name: "Actions for warehouse" })).toBeDefined();
   });
 
-  it("offers a viewer nothing", async () => {
+  it("offers a viewer the export alone", async () => {
     serve(overview([group()], false));
     show(<Overview />);
     await screen.findByText("4 / 4");
-    expect(screen.queryAllByRole("button")).toEqual([]);
+    await screen.findByRole("button", { name: "Export" });
+    expect(screen.getAllByRole("button")).toHaveLength(1);
+  });
+
+  it("draws how many waited over the last hour", async () => {
+    const past = [3, 20, 18].map((most_waiting) => ({ most_waiting }));
+    const asked = serve({ ...overview([group({ waiting: 17 })], false), "GET history/warehouse": { body: { buckets: past } } });
+    show(<Overview />);
+    const line = await screen.findByRole("img", { name: "waiting, last hour: 17 now, 20 at most" });
+    expect(line.querySelector("polyline")?.getAttribute("points")).toBe("0,19 30,0 60,2 90,3");
+    const [question] = asked.filter((one) => one.path === "history/warehouse");
+    expect([question?.query.get("hours"), question?.query.get("buckets")]).toEqual(["1", "12"]);
   });
 
   it("says that nobody lets waiters in", async () => {
@@ -83,6 +96,52 @@ describe("overview", () => {
     expect(await screen.findByText("api is made")).toBeDefined();
     expect(asked.filter((one) => one.method === "POST").at(-1)?.body).toMatchObject({ pool: "api", slots: 3, strategy: "strict" });
   });
+
+  it("exports the groups to a file", async () => {
+    serve({ ...overview([group()], false), "GET export": { body: { warehouse: { slots: 4 }, api: { slots: 3 } } } });
+    const saved: Blob[] = [];
+    Object.assign(URL, { createObjectURL: (blob: Blob) => `blob:${saved.push(blob)}`, revokeObjectURL: () => undefined });
+    const click = vi.spyOn(HTMLAnchorElement.prototype, "click").mockImplementation(() => undefined);
+    show(<Overview />);
+    await press("Export");
+    await waitFor(() => expect(click).toHaveBeenCalled());
+    expect(await saved[0]?.text()).toBe('{\n    "api": {\n        "slots": 3\n    },\n    "warehouse": {\n        "slots": 4\n    }\n}\n');
+  });
+
+  it("imports a file, after saying what it does, and shows why it can not", async () => {
+    let status = 422;
+    const asked = serve({
+      ...overview([group()], true),
+      "GET /api/v2/pools": { body: { pools: [{ name: "api" }], total_entries: 1 } },
+      "POST import": () =>
+        status === 422
+          ? { body: { detail: "groups.json: 'api': slots can not be -5", remedy: "mend the file" }, status }
+          : { body: { done: { api: "adopted", warehouse: "changed" } } },
+    });
+    show(<Overview />);
+    await press("Import…");
+    const form = await dialog();
+    choose(form.getByLabelText("File"), "{");
+    expect(await form.findByText(/This is no JSON/)).toBeDefined();
+    expect(form.getByRole("button", { name: "Import" }).hasAttribute("disabled")).toBe(true);
+    choose(form.getByLabelText("File"), '{"api": {"slots": 3}, "warehouse": {"slots": 8}}');
+    expect(await form.findByText(/api is an ordinary pool/)).toBeDefined();
+    expect(form.getByText("warehouse is changed: slots 4 → 8")).toBeDefined();
+    fireEvent.click(form.getByRole("checkbox"));
+    expect(await form.findByText("api is adopted: 3 slots")).toBeDefined();
+    fireEvent.change(form.getByLabelText("Comment"), { target: { value: "moved" } });
+    fireEvent.click(form.getByRole("button", { name: "Import" }));
+    expect((await form.findByRole("alert")).textContent).toContain("slots can not be -5");
+    status = 200;
+    fireEvent.click(form.getByRole("button", { name: "Import" }));
+    expect(await screen.findByText("1 adopted, 1 changed")).toBeDefined();
+    expect(asked.filter((one) => one.method === "POST").at(-1)?.body).toEqual({
+      adopt: true,
+      comment: "moved",
+      groups: { api: { slots: 3 }, warehouse: { slots: 8 } },
+      source: "groups.json",
+    });
+  });
 });
 
 describe("group", () => {
@@ -99,6 +158,26 @@ describe("group", () => {
     fireEvent.click(form.getByRole("button", { name: "Force start" }));
     expect(await screen.findByText("load_orders › copy started by force")).toBeDefined();
     expect(asked.find((one) => one.method === "POST")?.body).toEqual({ comment: "urgent", request_ids: [1] });
+  });
+
+  it("deletes with a comment", async () => {
+    const unused = group({ holding: 0, use: { ...group().use, running: 0, total: 0 } });
+    const asked = serve({ ...groupPage([], true, { "GET groups/warehouse": { body: unused } }), "DELETE groups/warehouse": { status: 204 } });
+    show(<GroupPage pool="warehouse" />);
+    await press("Delete");
+    const form = await dialog();
+    fireEvent.change(form.getByLabelText("Comment"), { target: { value: "no longer needed" } });
+    fireEvent.click(form.getByRole("button", { name: "Delete" }));
+    expect(await screen.findByText("warehouse is deleted")).toBeDefined();
+    expect(asked.find((one) => one.method === "DELETE")?.query.get("comment")).toBe("no longer needed");
+  });
+
+  it("says how old it is to eyes alone, and how many DAGs use it", async () => {
+    const dag = { dag_id: "load_orders", paused: false, tasks: [] };
+    serve({ ...groupPage([], false), "GET where-used/warehouse": { body: { dags: [dag], hidden: 1 } } });
+    show(<GroupPage pool="warehouse" />);
+    expect(await screen.findByRole("tab", { name: "Where used 2 DAGs" })).toBeDefined();
+    expect(screen.getByText("refreshed 0 s ago").getAttribute("aria-hidden")).toBe("true");
   });
 
   it("acts on all that are selected at once", async () => {
@@ -187,6 +266,15 @@ describe("tab", () => {
     expect((await screen.findByRole("heading", { level: 2 })).textContent).toBe("Waits for 1 slot of warehouse: place 2 of 17");
     expect(screen.getByTestId("reason").textContent).toBe("Needs 1, 0 free");
     expect(await screen.findByRole("button", { name: "Force start…" })).toBeDefined();
+  });
+
+  it("shows what has been and what is ahead, in order", async () => {
+    const request = waiter({ estimate: { earliest_seconds: 86_400, latest_seconds: 172_800 } });
+    serve({ ...groupPage([], true), "GET explain": { body: { ...explanation, request } } });
+    show(tab);
+    const steps = within(await screen.findByRole("list", { name: "Timeline" })).getAllByRole("listitem");
+    expect(steps.map((step) => step.textContent)).toEqual([expect.stringContaining("waiting since"), "now, 1 m 4 s", "start in 1 d – 2 d"]);
+    expect(steps[1]?.getAttribute("aria-current")).toBe("step");
   });
 
   it("answers for a task of no group", async () => {

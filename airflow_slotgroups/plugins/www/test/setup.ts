@@ -10,6 +10,13 @@ class NoObserver {
 Object.assign(globalThis, { IntersectionObserver: NoObserver, ResizeObserver: NoObserver });
 Element.prototype.scrollIntoView = () => undefined;
 Element.prototype.scrollTo = () => undefined;
+Blob.prototype.text ??= function text(this: Blob) {
+  return new Promise((resolve) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.readAsText(this);
+  });
+};
 globalThis.matchMedia ??= ((query: string) => ({
   addEventListener: () => undefined,
   addListener: () => undefined,
@@ -21,6 +28,7 @@ globalThis.matchMedia ??= ((query: string) => ({
 
 afterEach(() => {
   cleanup();
+  vi.restoreAllMocks();
   vi.unstubAllGlobals();
   localStorage.clear();
 });

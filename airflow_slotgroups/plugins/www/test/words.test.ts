@@ -1,11 +1,23 @@
 import { describe, expect, it } from "vitest";
 
+import { corners } from "../src/components/Sparkline";
 import { draftOf, faultsOf, ordinary, settingsOf } from "../src/components/SettingsDialog";
+import { stepsOf } from "../src/components/Timeline";
 import { segments } from "../src/components/UseBar";
+import { asFile, fromFile } from "../src/lib/groupFile";
 import { groupLink, taskLink } from "../src/lib/host";
 import { between, duration, moment, timeZone } from "../src/lib/time";
-import { bypassWords, forceWords, resumeWords, sentence, sizeWords, taskName } from "../src/lib/words";
-import { change } from "../src/pages/AuditLog";
+import {
+  bypassWords,
+  change,
+  doneWords,
+  forceWords,
+  importWords,
+  resumeWords,
+  sentence,
+  sizeWords,
+  taskName,
+} from "../src/lib/words";
 import { group, waiter } from "./world";
 
 describe("durations and moments", () => {
@@ -146,6 +158,58 @@ describe("settings", () => {
       "x.running",
     ]);
   });
+});
+
+describe("a file of groups", () => {
+  it("is in the order of the CLI", () => {
+    const text = asFile({ b: { slots: 2, description: "ü" }, a: { slots: -1 } });
+    expect(text).toBe('{\n    "a": {\n        "slots": -1\n    },\n    "b": {\n        "description": "ü",\n        "slots": 2\n    }\n}\n');
+    expect(fromFile(text)).toEqual({ a: { slots: -1 }, b: { description: "ü", slots: 2 } });
+  });
+
+  it.each(["{", "[]", "{}", "3", "null"])("is none: %s", (text) => expect(() => fromFile(text)).toThrow(/no JSON|No group/));
+
+  it("does to the groups that there are what it says", () => {
+    const entries = { api: { slots: 3 }, big: { slots: 9 }, free: { slots: -1 }, odd: 7, same: { description: null, slots: 4 }, warehouse: { mode: "paused", slots: 2 } };
+    const lines = importWords(entries, [group(), group({ pool: "same" })], ["big", "same", "warehouse"], false);
+    expect(lines).toEqual([
+      "api is made: 3 slots",
+      "big is an ordinary pool, and refused unless it is adopted",
+      "free is made: no limit",
+      "odd is made: no size",
+      "same stays as it is",
+      "warehouse is changed: mode active → paused, slots 4 → 2 (use will be 4 of 2)",
+      "Groups that the file does not name stay. All of it is done, or nothing.",
+    ]);
+    expect(importWords({ big: { slots: 9 } }, [], ["big"], true)[0]).toBe("big is adopted: 9 slots");
+  });
+
+  it("names the first of many", () => {
+    const many = Object.fromEntries(Array.from({ length: 12 }, (_, number) => [`g${number}`, { slots: 1 }]));
+    expect(importWords(many, [], [], false).at(-2)).toBe("And 2 more groups.");
+  });
+
+  it("has been imported", () => {
+    expect(doneWords({ a: "made", b: "changed", c: "made" })).toBe("2 made, 1 changed");
+  });
+});
+
+describe("the timeline of a request", () => {
+  it("has a waiter's start if that is known", () => {
+    expect(stepsOf(waiter()).map((step) => step.when)).toEqual(["past", "now"]);
+    const steps = stepsOf(waiter({ estimate: { earliest_seconds: 0, latest_seconds: 30 } }));
+    expect(steps.map((step) => step.text)).toEqual([`waiting since ${moment(waiter().since)}`, "now, 1 m 4 s", "start within a minute"]);
+  });
+
+  it("begins with the hold of a holder", () => {
+    const [first] = stepsOf(waiter({ position: null, state: "granted" }));
+    expect(first?.text).toContain("holding since");
+  });
+});
+
+describe("the line of the last hour", () => {
+  it("is high where many waited", () => expect(corners([0, 5, 10])).toBe("0,22 45,11 90,0"));
+  it("is at the bottom where nobody did", () => expect(corners([0, 0])).toBe("0,22 90,22"));
 });
 
 describe("the audit log", () => {

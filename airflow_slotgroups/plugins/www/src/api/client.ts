@@ -18,6 +18,7 @@ export type Bucket = Schemas["BucketOut"];
 export type Coordinator = Schemas["CoordinatorOut"];
 export type Ended = Schemas["EndedOut"];
 export type EndedPage = Schemas["EndedPageOut"];
+export type ImportDone = Schemas["ImportOut"]["done"];
 export type WhereUsed = Schemas["WhereUsedOut"];
 
 export const GROUP_PERMISSIONS_NONE: Me = {
@@ -108,11 +109,13 @@ export const api = {
     (await get<Schemas["CoordinatorsOut"]>(`${API}coordinators`, {}, signal)).coordinators,
   create: (pool: string, settings: GroupSettings) =>
     send<Group>(address(`${API}groups`), "POST", { ...settings, pool }),
-  delete: (pool: string) => send<void>(address(named("groups", pool)), "DELETE"),
+  delete: (pool: string, comment: string | null) =>
+    send<void>(address(named("groups", pool), { comment: comment ?? undefined }), "DELETE"),
   dissolve: (pool: string, end_sections: boolean, comment: string | null) =>
     send<void>(address(named("dissolve", pool)), "POST", { comment, end_sections }),
   ended: (pool: string, query: Query, signal?: AbortSignal) => get<EndedPage>(named("ended", pool), query, signal),
   explain: (query: Query, signal?: AbortSignal) => get<Explanation>(`${API}explain`, query, signal),
+  export: () => get<Record<string, Record<string, unknown>>>(`${API}export`, {}),
   group: (pool: string, signal?: AbortSignal) => get<Group>(named("groups", pool), {}, signal),
   groups: (signal?: AbortSignal) => get<Groups>(`${API}groups`, {}, signal),
   health: (signal?: AbortSignal) => get<Health>(`${API}health`, {}, signal),
@@ -120,6 +123,8 @@ export const api = {
     (await get<Schemas["HistoryOut"]>(named("history", pool), { buckets, hours }, signal)).buckets,
   holders: (pool: string, page: Page, signal?: AbortSignal) =>
     get<Requests>(named("holders", pool), page, signal),
+  import: async (groups: Record<string, unknown>, adopt: boolean, source: string, comment: string | null) =>
+    (await send<Schemas["ImportOut"]>(address(`${API}import`), "POST", { adopt, comment, groups, source })).done,
   me: (pool?: string) => get<Me>(`${API}me`, { pool }),
   mode: (verb: ModeVerb, pool: string, comment: string | null) =>
     send<Group>(address(named(verb, pool)), "POST", { comment }),

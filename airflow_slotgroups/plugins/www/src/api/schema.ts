@@ -144,6 +144,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Groups
+         * @description Get all groups as `airflow slotgroups export` writes them, but for those that the reader may not see.
+         */
+        get: operations["export_groups_api_v1_export_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/force-start/{pool}": {
         parameters: {
             query?: never;
@@ -270,6 +290,26 @@ export interface paths {
         get: operations["list_holders_api_v1_holders__pool__get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import Groups
+         * @description Make and change groups, all of them or none; those that are not named stay.
+         */
+        post: operations["import_groups_api_v1_import_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -509,6 +549,8 @@ export interface components {
             hold_p95_seconds: number | null;
             /** Most Used */
             most_used: number;
+            /** Most Waiting */
+            most_waiting: number;
             /**
              * Size
              * @description at the end; -1 for no limit, null while there was no group
@@ -691,6 +733,32 @@ export interface components {
             total: number;
         };
         /**
+         * EntryOut
+         * @description A group in a file; a pool of no team says nothing of teams.
+         */
+        EntryOut: {
+            /** Ageing Seconds */
+            ageing_seconds: number | null;
+            /** Description */
+            description: string | null;
+            /**
+             * Include Deferred
+             * @description what its pool had before it was a group
+             */
+            include_deferred: boolean | null;
+            /** Max Passes */
+            max_passes: number | null;
+            mode: components["schemas"]["Mode"] | null;
+            /**
+             * Slots
+             * @description -1 for no limit
+             */
+            slots: number;
+            strategy: components["schemas"]["Strategy"] | null;
+            /** Team Name */
+            team_name: string | null;
+        };
+        /**
          * ErrorOut
          * @description What is wrong, with which value, and what to do.
          */
@@ -836,6 +904,43 @@ export interface components {
         HistoryOut: {
             /** Buckets */
             buckets: components["schemas"]["BucketOut"][];
+        };
+        /**
+         * ImportIn
+         * @description Groups to make or change, as an export has them; what an entry leaves out stays as it is.
+         */
+        ImportIn: {
+            /**
+             * Adopt
+             * @description take ordinary pools of those names over
+             * @default false
+             */
+            adopt: boolean;
+            /** Comment */
+            comment?: string | null;
+            /**
+             * Groups
+             * @description entries by the names of groups
+             */
+            groups: {
+                [key: string]: unknown;
+            };
+            /**
+             * Source
+             * @description where they are from, for the audit log
+             * @default the request
+             */
+            source: string;
+        };
+        /**
+         * ImportOut
+         * @description What was done, by group.
+         */
+        ImportOut: {
+            /** Done */
+            done: {
+                [key: string]: "made" | "changed" | "adopted" | "unchanged";
+            };
         };
         /**
          * Kind
@@ -1776,6 +1881,100 @@ export interface operations {
             };
         };
     };
+    export_groups_api_v1_export_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: components["schemas"]["EntryOut"];
+                    };
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
     force_start_api_v1_force_start__pool__post: {
         parameters: {
             query?: never;
@@ -2160,7 +2359,10 @@ export interface operations {
     };
     delete_group_api_v1_groups__pool__delete: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why; kept in the audit log */
+                comment?: string | null;
+            };
             header?: never;
             path: {
                 /** @description Name of the slot group */
@@ -2568,6 +2770,102 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RequestsOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorOut"];
+                };
+            };
+        };
+    };
+    import_groups_api_v1_import_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportOut"];
                 };
             };
             /** @description Bad Request */

@@ -15,7 +15,6 @@ export type Action = {
   /** Does it; what it returns is announced. */
   run: (comment: string | null) => Promise<string>;
   title: string;
-  withComment?: boolean;
   words?: string[];
 };
 
@@ -70,19 +69,17 @@ export const ActionDialog = ({
                   <Stack aria-live="polite" gap={2}>
                     {action.words?.map((line) => <Text key={line}>{line}</Text>)}
                   </Stack>
-                  {action.withComment === false ? null : (
-                    <Field.Root>
-                      <Field.Label>Comment</Field.Label>
-                      <Textarea
-                        maxLength={10_000}
-                        onChange={(event) => setComment(event.target.value)}
-                        ref={first}
-                        rows={2}
-                        value={comment}
-                      />
-                      <Field.HelperText>Why; kept in the audit log.</Field.HelperText>
-                    </Field.Root>
-                  )}
+                  <Field.Root>
+                    <Field.Label>Comment</Field.Label>
+                    <Textarea
+                      maxLength={10_000}
+                      onChange={(event) => setComment(event.target.value)}
+                      ref={first}
+                      rows={2}
+                      value={comment}
+                    />
+                    <Field.HelperText>Why; kept in the audit log.</Field.HelperText>
+                  </Field.Root>
                   <ErrorNotice error={error} />
                 </Stack>
               </Dialog.Body>

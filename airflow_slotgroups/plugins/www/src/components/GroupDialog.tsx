@@ -51,12 +51,11 @@ const deleteAction = (group: Group): Action => {
     button: "Delete",
     danger: true,
     ready: !inUse,
-    run: async () => {
-      await api.delete(group.pool);
+    run: async (comment) => {
+      await api.delete(group.pool, comment);
       return `${group.pool} is deleted`;
     },
     title: `Delete ${group.pool}?`,
-    withComment: false,
     words: inUse
       ? [
           `It is in use: ${count(group.waiting, "waiter")}, ${count(group.holding, "holder")}. Wait until nobody does, or dissolve it: that keeps the pool.`,

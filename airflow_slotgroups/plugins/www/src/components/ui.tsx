@@ -1,10 +1,11 @@
 /** Small parts that several pages share. */
 import { Alert, Badge, Box, Button, Flex, HStack, Link, Table, Text } from "@chakra-ui/react";
-import type { ReactNode } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { Link as RouterLink } from "react-router-dom";
 
 import type { ApiError, Group, Problem, SlotRequest } from "../api/client";
 import { type TaskOf, taskLink } from "../lib/host";
+import { duration } from "../lib/time";
 import { taskName } from "../lib/words";
 
 export const To = ({ children, to, ...rest }: { children: ReactNode; fontWeight?: string; to: string }) => (
@@ -75,6 +76,20 @@ export const Problems = ({ problems }: { problems: Problem[] }) => (
     ))}
   </>
 );
+
+/** How old is what is shown. Not for screen readers: it changes every second. */
+export const Refreshed = ({ at }: { at: number }) => {
+  const [now, setNow] = useState(at);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <Text aria-hidden color="fg.muted" fontSize="sm" fontVariantNumeric="tabular-nums">
+      refreshed {duration((now - at) / 1000)} ago
+    </Text>
+  );
+};
 
 /** What stands where nothing is, with what to do next. */
 export const Empty = ({ action, children, title }: { action?: ReactNode; children?: ReactNode; title: string }) => (

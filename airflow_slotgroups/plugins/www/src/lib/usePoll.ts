@@ -5,6 +5,8 @@ import { ApiError } from "../api/client";
 export const REFRESH_MS = 2000;
 
 export type Polled<T> = {
+  /** When the data came. */
+  at: number;
   data: T | undefined;
   error: ApiError | undefined;
   /** Ask now, after a change. */
@@ -20,7 +22,7 @@ export const usePoll = <T>(
   key: string,
   interval = REFRESH_MS,
 ): Polled<T> => {
-  const [answer, setAnswer] = useState<{ data?: T; error?: ApiError; key: string }>({ key });
+  const [answer, setAnswer] = useState<{ at: number; data?: T; error?: ApiError; key: string }>({ at: 0, key });
   const loader = useRef(load);
   const ask = useRef<() => void>(() => undefined);
   loader.current = load;
@@ -37,11 +39,11 @@ export const usePoll = <T>(
       pending = mine;
       try {
         const data = await loader.current(mine.signal);
-        if (!mine.signal.aborted) setAnswer({ data, key });
+        if (!mine.signal.aborted) setAnswer({ at: Date.now(), data, key });
       } catch (problem) {
         if (mine.signal.aborted) return;
         const error = problem instanceof ApiError ? problem : new ApiError(0, String(problem));
-        setAnswer((old) => ({ ...(old.key === key && old.data !== undefined ? { data: old.data } : {}), error, key }));
+        setAnswer((old) => ({ ...(old.key === key ? old : { at: 0, key }), error }));
       }
       if (!mine.signal.aborted && document.visibilityState === "visible") {
         // An answer that takes long is not asked for all the time.
@@ -65,5 +67,5 @@ export const usePoll = <T>(
 
   const refresh = useCallback(() => ask.current(), []);
   const current = answer.key === key ? answer : undefined;
-  return { data: current?.data, error: current?.error, refresh };
+  return { at: current?.at ?? 0, data: current?.data, error: current?.error, refresh };
 };

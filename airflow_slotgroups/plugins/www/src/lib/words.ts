@@ -1,5 +1,6 @@
 /** Sentences that say what is, and what an action will do. */
-import type { Group, SlotRequest } from "../api/client";
+import type { Audit, Group, ImportDone, SlotRequest } from "../api/client";
+import { type Fields, isObject } from "./groupFile";
 
 export const UNLIMITED = -1;
 
@@ -102,3 +103,67 @@ export const sizeWords = (group: Group, slots: number): string[] => {
 export const dissolveWords = (group: Group): string[] => [
   `${group.pool} becomes an ordinary pool again, with ${group.slots === UNLIMITED ? "no limit" : count(group.slots, "slot")}. ${count(group.waiting, "waiter then waits", "waiters then wait")} in Airflow's own order, ${count(group.holding, "holder goes", "holders go")} on.`,
 ];
+
+const told = (value: unknown): string =>
+  value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value);
+
+/** "slots 4 → 8": what differs, or all of it where there is one side only. */
+export const change = ({ new: now, old }: Pick<Audit["entries"][number], "new" | "old">): string => {
+  const keys = Object.keys({ ...old, ...now });
+  return keys
+    .filter((key) => told(old?.[key]) !== told(now?.[key]))
+    .map((key) => {
+      const values = [...(old ? [told(old[key])] : []), ...(now ? [told(now[key])] : [])];
+      return `${key.replaceAll("_", " ")} ${values.join(" → ")}`;
+    })
+    .join(", ");
+};
+
+const newWords = (name: string, { slots }: Fields, ordinary: boolean, adopt: boolean): string => {
+  if (ordinary && !adopt) return `${name} is an ordinary pool, and refused unless it is adopted`;
+  const size = slots === UNLIMITED ? "no limit" : typeof slots === "number" ? count(slots, "slot") : "no size";
+  return `${name} is ${ordinary ? "adopted" : "made"}: ${size}`;
+};
+
+const changeWords = (group: Group, entry: Fields): string => {
+  const { slots } = entry;
+  // Of what a file may say, the page knows a part.
+  const shared = Object.keys(entry).filter((key) => key in group && entry[key] !== null);
+  const old = Object.fromEntries(shared.map((key) => [key, group[key as keyof Group]]));
+  const changed = change({ new: Object.fromEntries(shared.map((key) => [key, entry[key]])), old });
+  const over = typeof slots === "number" && slots !== UNLIMITED && slots !== group.slots && slots < group.use.total;
+  if (changed === "") return `${group.pool} stays as it is`;
+  return `${group.pool} is changed: ${changed}${over ? ` (use will be ${useOf(group.use.total, slots)})` : ""}`;
+};
+
+const MOST_ENTRIES = 10;
+
+/**
+ * What the entries of a file will do to the groups that there are.
+ * @param pools names of all pools.
+ */
+export const importWords = (entries: Fields, groups: Group[], pools: string[], adopt: boolean): string[] => {
+  const names = Object.keys(entries).sort();
+  const lines = names.slice(0, MOST_ENTRIES).map((name) => {
+    const found = entries[name];
+    const entry = isObject(found) ? found : {};
+    const group = groups.find((one) => one.pool === name);
+    return group === undefined ? newWords(name, entry, pools.includes(name), adopt) : changeWords(group, entry);
+  });
+  const more = names.length - lines.length;
+  return [
+    ...lines,
+    ...(more > 0 ? [`And ${count(more, "more group")}.`] : []),
+    "Groups that the file does not name stay. All of it is done, or nothing.",
+  ];
+};
+
+/** "2 made, 1 changed". */
+export const doneWords = (done: ImportDone): string => {
+  const all = Object.values(done);
+  return (["made", "adopted", "changed", "unchanged"] as const)
+    .map((what) => [all.filter((one) => one === what).length, what] as const)
+    .filter(([number]) => number > 0)
+    .map(([number, what]) => `${number} ${what}`)
+    .join(", ");
+};

@@ -7,26 +7,12 @@ import { Empty, ErrorNotice, Framed, To } from "../components/ui";
 import { runLink } from "../lib/host";
 import { moment } from "../lib/time";
 import { usePoll } from "../lib/usePoll";
+import { change } from "../lib/words";
 
 const REFRESH_MS = 10_000;
 const LIMIT = 100;
 
 type Entry = Audit["entries"][number];
-
-const told = (value: unknown): string =>
-  value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value);
-
-/** "slots 4 → 8": what differs, or all of it where there is one side only. */
-export const change = ({ new: now, old }: Pick<Entry, "new" | "old">): string => {
-  const keys = Object.keys({ ...old, ...now });
-  return keys
-    .filter((key) => told(old?.[key]) !== told(now?.[key]))
-    .map((key) => {
-      const values = [...(old ? [told(old[key])] : []), ...(now ? [told(now[key])] : [])];
-      return `${key.replaceAll("_", " ")} ${values.join(" → ")}`;
-    })
-    .join(", ");
-};
 
 const Target = ({ entry }: { entry: Entry }) => {
   if (entry.dag_id === null || entry.task_id === null || entry.run_id === null) return <>the group</>;

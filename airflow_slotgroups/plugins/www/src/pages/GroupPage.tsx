@@ -7,7 +7,7 @@ import { type Group, type Groups, type Me, api } from "../api/client";
 import { useAnnounce } from "../components/Announcer";
 import { type GroupAction, GroupDialog, LABELS, actionsOf } from "../components/GroupDialog";
 import { Legend, UseBar } from "../components/UseBar";
-import { Empty, ErrorNotice, ModeBadge, Notice, PAGE_SIZE, Problems, To } from "../components/ui";
+import { Empty, ErrorNotice, ModeBadge, Notice, PAGE_SIZE, Problems, Refreshed, To } from "../components/ui";
 import { PAGE } from "../lib/host";
 import { duration } from "../lib/time";
 import { useMe } from "../lib/useMe";
@@ -19,6 +19,8 @@ import { Holders } from "./Holders";
 import { allowed } from "./Overview";
 import { Queue } from "./Queue";
 import { WhereUsed } from "./WhereUsed";
+
+const USED_MS = { seen: 30_000, unseen: 300_000 };
 
 const TABS = ["queue", "holders", "history", "used", "audit"] as const;
 type Tab = (typeof TABS)[number];
@@ -63,16 +65,17 @@ const Header = ({ group, me, onPick }: { group: Group; me: Me; onPick: (action: 
   );
 };
 
-const UseLine = ({ group }: { group: Group }) => (
+const UseLine = ({ at, group }: { at: number; group: Group }) => (
   <Stack gap={2}>
     <HStack gap={4} wrap="wrap">
       <UseBar group={group} />
-      <Text fontWeight="semibold">
+      <Text flexGrow={1} fontWeight="semibold">
         {useOf(group.use.total, group.slots)} in use, {group.waiting.toLocaleString("en")} waiting
         {group.overdraft > 0 ? (
           <Text as="span" color="fg.error">{`, ${count(group.overdraft, "slot")} overdraft`}</Text>
         ) : null}
       </Text>
+      <Refreshed at={at} />
     </HStack>
     <Legend />
   </Stack>
@@ -108,7 +111,7 @@ export const GroupPage = ({ pool }: { pool: string }) => {
   const announce = useAnnounce();
   const me = useMe(pool);
   const [picked, setPicked] = useState<GroupAction>();
-  const { data: group, error, refresh } = usePoll((signal) => api.group(pool, signal), pool);
+  const { at, data: group, error, refresh } = usePoll((signal) => api.group(pool, signal), pool);
   const alive = usePoll<Groups["coordinators_alive"]>(
     async (signal) => (await api.groups(signal)).coordinators_alive,
     "alive",
@@ -119,6 +122,9 @@ export const GroupPage = ({ pool }: { pool: string }) => {
   const tab: Tab = TABS.find((one) => one === asked) ?? "queue";
   const page = Math.max(0, Number(params.get("page") ?? 1) - 1 || 0);
   const request = params.has("request") ? Number(params.get("request")) : undefined;
+
+  // All DAGs are read for it: seldom, unless somebody looks at it.
+  const used = usePoll((signal) => api.whereUsed(pool, signal), pool, tab === "used" ? USED_MS.seen : USED_MS.unseen);
 
   const show = (changes: Record<string, string | undefined>) => {
     setParams(
@@ -178,7 +184,7 @@ export const GroupPage = ({ pool }: { pool: string }) => {
       {gone ? (
         <Notice status="info" title={`Request ${request ?? ""} neither waits nor holds: it has ended`} />
       ) : null}
-      <UseLine group={group} />
+      <UseLine at={at} group={group} />
       <Tabs.Root
         lazyMount
         onValueChange={({ value }) => show({ page: undefined, request: undefined, tab: value === "queue" ? undefined : value })}
@@ -190,7 +196,9 @@ export const GroupPage = ({ pool }: { pool: string }) => {
           <Tabs.Trigger value="queue">Queue {group.waiting.toLocaleString("en")}</Tabs.Trigger>
           <Tabs.Trigger value="holders">Holders {group.holding.toLocaleString("en")}</Tabs.Trigger>
           <Tabs.Trigger value="history">History</Tabs.Trigger>
-          <Tabs.Trigger value="used">Where used</Tabs.Trigger>
+          <Tabs.Trigger value="used">
+            Where used{used.data === undefined ? "" : ` ${count(used.data.dags.length + used.data.hidden, "DAG")}`}
+          </Tabs.Trigger>
           <Tabs.Trigger value="audit">Audit</Tabs.Trigger>
         </Tabs.List>
         <Tabs.Content value="queue">
@@ -203,7 +211,7 @@ export const GroupPage = ({ pool }: { pool: string }) => {
           <History onPage={toPage} page={page} pool={pool} />
         </Tabs.Content>
         <Tabs.Content value="used">
-          <WhereUsed pool={pool} />
+          <WhereUsed pool={pool} used={used} />
         </Tabs.Content>
         <Tabs.Content value="audit">
           <AuditLog pool={pool} />

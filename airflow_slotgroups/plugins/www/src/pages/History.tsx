@@ -30,9 +30,10 @@ const Charts = ({ buckets }: { buckets: Bucket[] }) => {
   const times = buckets.map((bucket) => seconds(bucket.start));
   const medians = buckets.map((bucket) => bucket.wait_median_seconds);
   const p95 = buckets.map((bucket) => bucket.wait_p95_seconds);
+  const waiting = buckets.map((bucket) => bucket.most_waiting);
   const granted = buckets.reduce((sum, bucket) => sum + bucket.granted, 0);
   return (
-    <SimpleGrid columns={{ base: 1, lg: 2 }} gap={4}>
+    <SimpleGrid columns={{ base: 1, lg: 3 }} gap={4}>
       <Chart
         lines={[
           { color: "running.solid", filled: true, label: "most in use", values: buckets.map((bucket) => bucket.most_used) },
@@ -46,6 +47,12 @@ const Charts = ({ buckets }: { buckets: Bucket[] }) => {
         summary={`${Math.max(0, ...buckets.map((bucket) => bucket.most_used))} at most, ${count(granted, "request")} let in`}
         times={times}
         title="Slots in use"
+      />
+      <Chart
+        lines={[{ color: "info.solid", filled: true, label: "most waiting", values: waiting }]}
+        summary={`${Math.max(0, ...waiting)} at most`}
+        times={times}
+        title="Waiters"
       />
       <Chart
         format={duration}

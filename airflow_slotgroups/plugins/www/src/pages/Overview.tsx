@@ -2,12 +2,15 @@
 import { Box, Button, Flex, HStack, Heading, IconButton, Input, Menu, Portal, Spinner, Stack, Table, Text } from "@chakra-ui/react";
 import { useMemo, useState } from "react";
 
-import { type Coordinator, type Group, type Groups, type Me, api } from "../api/client";
+import { ApiError, type Coordinator, type Group, type Groups, type Me, api } from "../api/client";
 import { useAnnounce } from "../components/Announcer";
 import { type GroupAction, GroupDialog, LABELS, actionsOf } from "../components/GroupDialog";
+import { ImportDialog } from "../components/ImportDialog";
 import { type Purpose, SettingsDialog } from "../components/SettingsDialog";
+import { Sparkline } from "../components/Sparkline";
 import { Legend, UseBar, UseText } from "../components/UseBar";
 import { Empty, Framed, ErrorNotice, ModeBadge, Notice, Problems, To } from "../components/ui";
+import { asFile, download } from "../lib/groupFile";
 import { groupLink } from "../lib/host";
 import { duration, moment, secondsSince } from "../lib/time";
 import { useMe } from "../lib/useMe";
@@ -77,13 +80,16 @@ const Row = ({ group, me, onPick }: { group: Group; me: Me; onPick: (action: Gro
     <Table.Cell>
       <UseBar group={group} />
     </Table.Cell>
-    <Table.Cell textAlign="end">
+    <Table.Cell textAlign="end" whiteSpace="nowrap">
       <UseText group={group} />
     </Table.Cell>
     <Table.Cell fontVariantNumeric="tabular-nums" textAlign="end">
       {group.waiting.toLocaleString("en")}
     </Table.Cell>
-    <Table.Cell fontVariantNumeric="tabular-nums" textAlign="end">
+    <Table.Cell>
+      <Sparkline group={group} />
+    </Table.Cell>
+    <Table.Cell fontVariantNumeric="tabular-nums" textAlign="end" whiteSpace="nowrap">
       {group.oldest_wait_since === null ? (
         "–"
       ) : (
@@ -141,6 +147,7 @@ const Columns = () => (
       <Table.ColumnHeader>Slots</Table.ColumnHeader>
       <Table.ColumnHeader textAlign="end">Use</Table.ColumnHeader>
       <Table.ColumnHeader textAlign="end">Waiting</Table.ColumnHeader>
+      <Table.ColumnHeader>Last hour</Table.ColumnHeader>
       <Table.ColumnHeader textAlign="end">Oldest wait</Table.ColumnHeader>
       <Table.ColumnHeader>Mode</Table.ColumnHeader>
       <Table.ColumnHeader>Next in</Table.ColumnHeader>
@@ -160,7 +167,8 @@ export const Overview = () => {
   const me = useMe();
   const announce = useAnnounce();
   const [search, setSearch] = useState("");
-  const [making, setMaking] = useState<Purpose>();
+  const [making, setMaking] = useState<Purpose | "import">();
+  const [failed, setFailed] = useState<ApiError>();
   const [picked, setPicked] = useState<{ action: GroupAction; group: Group }>();
 
   const done = (said: string) => {
@@ -175,8 +183,22 @@ export const Overview = () => {
   // Those of a group stand in its row.
   const problems = (health.data?.problems ?? []).filter((problem) => !names.has(problem.where));
 
-  const making_buttons = (
+  const save = async () => {
+    try {
+      download("slot_groups.json", asFile(await api.export()));
+      setFailed(undefined);
+    } catch (problem) {
+      setFailed(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
+    }
+  };
+
+  const makingButtons = (
     <>
+      {me.can_create && me.can_change ? (
+        <Button onClick={() => setMaking("import")} size="sm" variant="outline">
+          Import…
+        </Button>
+      ) : null}
       {me.can_change ? (
         <Button onClick={() => setMaking("adopt")} size="sm" variant="outline">
           Adopt a pool
@@ -199,13 +221,18 @@ export const Overview = () => {
           </Heading>
           <Text color="fg.muted">Pools with a queue: who holds, who waits, why, and what is next.</Text>
         </Box>
-        <HStack gap={3}>
-          <Input aria-label="Search groups" onChange={(event) => setSearch(event.target.value)} placeholder="Search groups" size="sm" type="search" value={search} width="200px" />
-          {making_buttons}
+        <HStack gap={3} wrap="wrap">
+          <Input aria-label="Search groups" onChange={(event) => setSearch(event.target.value)} placeholder="Search groups" size="sm" type="search" value={search} width="160px" />
+          {me.can_read ? (
+            <Button onClick={() => void save()} size="sm" variant="outline">
+              Export
+            </Button>
+          ) : null}
+          {makingButtons}
         </HStack>
       </Flex>
 
-      <ErrorNotice error={error} />
+      <ErrorNotice error={error ?? failed} />
       {data?.coordinators_alive === 0 && problems.length === 0 ? (
         <Notice status="error" title="No coordinator is alive: nobody is let in">
           Start the scheduler, or see its log: it starts the coordinator.
@@ -215,7 +242,7 @@ export const Overview = () => {
       {data === undefined ? (
         error === undefined ? <Spinner aria-label="Loading" /> : null
       ) : data.groups.length === 0 ? (
-        <Empty action={making_buttons} title="No slot groups yet">
+        <Empty action={makingButtons} title="No slot groups yet">
           {me.can_create || me.can_change
             ? "Adopt a pool that tasks name already, or make a new group and name it as the pool of your tasks."
             : "Somebody who may change pools can make one."}
@@ -241,7 +268,10 @@ export const Overview = () => {
         </>
       )}
 
-      {making === undefined ? null : (
+      {making === "import" ? (
+        <ImportDialog groups={data?.groups ?? []} onClose={() => setMaking(undefined)} onDone={done} />
+      ) : null}
+      {making === undefined || making === "import" ? null : (
         <SettingsDialog groups={[...names]} onClose={() => setMaking(undefined)} onDone={done} purpose={making} />
       )}
       {picked === undefined ? null : (

@@ -5,10 +5,11 @@ import { useState } from "react";
 import { type Explanation, type Group, type SlotRequest, api } from "../api/client";
 import { useAnnounce } from "../components/Announcer";
 import { type Lever, RequestDialog } from "../components/RequestDialog";
+import { Timeline } from "../components/Timeline";
 import { UseBar } from "../components/UseBar";
 import { ErrorNotice, ModeBadge, Notice, TaskName, To } from "../components/ui";
 import { groupLink } from "../lib/host";
-import { between, duration, moment } from "../lib/time";
+import { duration } from "../lib/time";
 import { useMe } from "../lib/useMe";
 import { usePoll } from "../lib/usePoll";
 import { count, sentence, useOf } from "../lib/words";
@@ -64,12 +65,12 @@ const Where = ({
         </Text>
       ) : null}
       {request === undefined ? null : (
-        <Text fontSize="sm" mt={2}>
-          {waits ? "Waiting" : "Holding"} for {duration(request.seconds)}, since {moment(request.since)} · priority {request.priority} · try {request.try_number}
-          {waits && request.estimate
-            ? ` · starts about ${between(request.estimate.earliest_seconds, request.estimate.latest_seconds)}`
-            : ""}
-        </Text>
+        <>
+          <Text fontSize="sm" mt={2}>
+            Priority {request.priority}, try {request.try_number}
+          </Text>
+          <Timeline request={request} />
+        </>
       )}
       {group === undefined ? null : (
         <HStack gap={3} mt={3} wrap="wrap">

@@ -1,12 +1,10 @@
 /** The DAGs and tasks that name the pool of a group. */
 import { Badge, Spinner, Stack, Table, Text } from "@chakra-ui/react";
 
-import { type WhereUsed as Found, api } from "../api/client";
+import type { WhereUsed as Found } from "../api/client";
 import { Empty, ErrorNotice, Framed, To } from "../components/ui";
-import { usePoll } from "../lib/usePoll";
+import type { Polled } from "../lib/usePoll";
 import { count } from "../lib/words";
-
-const REFRESH_MS = 30_000;
 
 const DagRow = ({ dag }: { dag: Found["dags"][number] }) => (
   <Table.Row>
@@ -32,8 +30,7 @@ const DagRow = ({ dag }: { dag: Found["dags"][number] }) => (
   </Table.Row>
 );
 
-export const WhereUsed = ({ pool }: { pool: string }) => {
-  const { data, error } = usePoll((signal) => api.whereUsed(pool, signal), pool, REFRESH_MS);
+export const WhereUsed = ({ pool, used: { data, error } }: { pool: string; used: Polled<Found> }) => {
   if (data === undefined) return error === undefined ? <Spinner aria-label="Loading" /> : <ErrorNotice error={error} />;
   const hidden =
     data.hidden > 0 ? (
