@@ -88,6 +88,26 @@ def test_s70_adopted_and_dissolved_in_full_flow(world: World) -> None:
     world.assert_never_over(name, 3)
 
 
+@side_by_side
+def test_s70_a_section_waits_until_its_pool_is_a_group(world: World) -> None:
+    """S70: adopted, it holds its slots; then dissolving is refused, or ends the hold when it is told to."""
+    name = "s70_section"
+    world.rest("POST", "pools", {"name": name, "slots": 1})
+    world.run(name)
+    world.wait(lambda: world.states(name).get("section.acquire_slots") == "deferred", "the acquire to wait")
+    world.adopt(name)
+    world.wait(lambda: world.states(name).get("section.inside") == "running", "the section to begin")
+    refused = world.airflow.cli("slotgroups", "dissolve", name, check=False)
+    assert refused.returncode == 1, refused.stdout
+    assert "1 holding" in refused.stderr, refused.stderr
+    assert "--end-sections" in refused.stderr, refused.stderr
+    world.cli("slotgroups", "dissolve", name, "--end-sections")
+    assert pools(world, name) == {name: (1, False)}
+    assert not [row for row in world.requests(name) if row["live"]], "a hold outlived its group"
+    world.open(name)
+    world.finish(name)
+
+
 def count_done(world: World, dag_id: str) -> int:
     """Tasks of a run that succeeded."""
     return list(world.states(dag_id).values()).count("success")
