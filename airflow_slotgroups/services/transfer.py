@@ -172,7 +172,9 @@ def plan_of_new(session: Session, name: str, take_pools: bool) -> Done:
     if name not in pools:
         return Done.MADE
     if not take_pools:
-        raise SlotGroupsError("it is an ordinary pool", "take it over with '--adopt', or leave it out")
+        raise SlotGroupsError(
+            "it is an ordinary pool", "adopt it as well ('--adopt', 'adopt' in the API), or leave it out"
+        )
     return Done.ADOPTED
 
 

@@ -146,8 +146,8 @@ def test_pools_that_airflow_exported_become_groups(cli: CommandLine, tmp_path: P
     refused = cli("import", file)
     assert refused.err == (
         f"Error: {file}: nothing was imported; mend the file:\n"
-        "  'default_pool': it is an ordinary pool; take it over with '--adopt', or leave it out\n"
-        "  'wh': it is an ordinary pool; take it over with '--adopt', or leave it out"
+        "  'default_pool': it is an ordinary pool; adopt it as well ('--adopt', 'adopt' in the API), or leave it out\n"
+        "  'wh': it is an ordinary pool; adopt it as well ('--adopt', 'adopt' in the API), or leave it out"
     )
 
     done = good(cli("import", file, "--adopt"))

@@ -121,7 +121,7 @@ def test_ordinary_pools_are_taken_over_only_when_told_to(world: World, file: Pat
     before = everything(world)
 
     assert refused(file, entries) == [
-        "'wh': it is an ordinary pool; take it over with '--adopt', or leave it out"
+        "'wh': it is an ordinary pool; adopt it as well ('--adopt', 'adopt' in the API), or leave it out"
     ]
     assert everything(world) == before
     assert take(file, entries, take_pools=True) == {"wh": Done.ADOPTED}
@@ -196,7 +196,7 @@ def test_all_that_is_in_the_way_is_said_at_once(world: World, file: Path) -> Non
         },
     )
     assert found == [
-        "'plain': it is an ordinary pool; take it over with '--adopt', or leave it out",
+        "'plain': it is an ordinary pool; adopt it as well ('--adopt', 'adopt' in the API), or leave it out",
         "'taken': a pool 'taken.running' exists already, and is not ours;"
         " rename or delete that pool in Admin → Pools, then try again",
         "'team': team_name can not be 'blue'; leave it out, or set [core] multi_team to True",
