@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import time
@@ -134,13 +135,22 @@ def stay(airflow: Deployment) -> None:
     leave_a_queue(airflow)
     print(f"\nAirflow goes on at {airflow.url} (no password). Ctrl-C stops it.")
     print(f"Group '{PAUSED_GROUP}' is paused, with six tasks in its queue for you to play with.")
-    print(f"Its slot groups: {airflow.url}/plugin/slot-groups", flush=True)
+    print(f"Its slot groups: {airflow.url}/plugin/slot-groups")
+    print("Its commands, in another terminal, from here:")
+    print(f"  {command_line(airflow)} slotgroups queue {PAUSED_GROUP}", flush=True)
     try:
         while True:
             time.sleep(3600)
     except KeyboardInterrupt:
         print(flush=True)
         say("stopping Airflow")
+
+
+def command_line(airflow: Deployment) -> str:
+    """How to call `airflow` on this deployment; all of its settings are in its environment."""
+    names = ("AIRFLOW_HOME", "AIRFLOW__CORE__DAGS_FOLDER", "AIRFLOW__CORE__LOAD_EXAMPLES")
+    settings = " ".join(f"{name}={shlex.quote(airflow.env[name])}" for name in names)
+    return f"{settings} {shlex.quote(airflow.python)} -m airflow"
 
 
 def leave_a_queue(airflow: Deployment) -> None:

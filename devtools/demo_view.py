@@ -103,7 +103,7 @@ def order_line(dag: str, grants: Sequence[Grant]) -> str:
     """The order in which the tasks of one DAG were let in, one part a cycle."""
     own = [grant for grant in grants if grant.task.startswith(f"{dag}.")]
     parts = [", ".join(str(grant.priority) for grant in cycle) for cycle in cycles(own)]
-    return f"{dag}: let in by priority " + " | ".join(parts)
+    return f"{dag}: let in by priority " + " | ".join(parts) + " (a bar between two decisions)"
 
 
 def seconds(span: timedelta) -> str:

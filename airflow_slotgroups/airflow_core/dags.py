@@ -29,6 +29,8 @@ class TaskLimits(NamedTuple):
 
 
 NO_LIMITS = TaskLimits()
+DAGS_AT_ONCE = 200
+"""In one statement; SQLite takes expressions of 1000 levels."""
 
 
 class TaskLimitReader:
@@ -57,14 +59,15 @@ class TaskLimitReader:
         for run in runs:
             by_dag.setdefault(run.dag_id, []).append(run.run_id)
         some = [and_(DagRun.dag_id == dag, DagRun.run_id.in_(ids)) for dag, ids in by_dag.items()]
-        if not some:
-            return {}
-        query = (
-            select(DagRun)
-            .join(DagModel, DagModel.dag_id == DagRun.dag_id)
-            .where(DagModel.has_task_concurrency_limits, or_(*some))
-        )
-        return {RunKey(run.dag_id, run.run_id): run for run in session.scalars(query)}
+        found: dict[RunKey, DagRun] = {}
+        for start in range(0, len(some), DAGS_AT_ONCE):
+            query = (
+                select(DagRun)
+                .join(DagModel, DagModel.dag_id == DagRun.dag_id)
+                .where(DagModel.has_task_concurrency_limits, or_(*some[start : start + DAGS_AT_ONCE]))
+            )
+            found |= {RunKey(run.dag_id, run.run_id): run for run in session.scalars(query)}
+        return found
 
     def limits_of(self, session: Session, run: DagRun, task_id: str) -> TaskLimits:
         """Read one task's limits; a task that the DAG no longer has is left to the scheduler to fail."""

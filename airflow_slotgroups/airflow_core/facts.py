@@ -27,7 +27,7 @@ from airflow_slotgroups.airflow_core.tables import (
     Trigger,
 )
 from airflow_slotgroups.domain.errors import UnknownTaskInstanceError
-from airflow_slotgroups.domain.explain import FINISHED, GroupFacts, PoolFacts, TaskFacts
+from airflow_slotgroups.domain.explain import FINISHED, GroupFacts, PastFacts, PoolFacts, TaskFacts
 from airflow_slotgroups.domain.snapshot import Limit
 
 TRIGGERER = "TriggererJob"
@@ -48,12 +48,19 @@ def find_task_instance(session: Session, dag_id: str, run_id: str, task_id: str,
 
 
 def read_facts(
-    session: Session, ti: TI, now: datetime, *, group_of_pool: str | None, group: GroupFacts | None
+    session: Session,
+    ti: TI,
+    now: datetime,
+    *,
+    group_of_pool: str | None,
+    group: GroupFacts | None,
+    past: PastFacts | None,
 ) -> TaskFacts:
     """Read the facts of one task instance.
 
     :param group_of_pool: the slot group that its pool belongs to.
     :param group: where it stands there.
+    :param past: what became of its last request.
     """
     dag_model = session.get(DagModel, ti.dag_id)
     task = task_of(session, ti)
@@ -90,6 +97,7 @@ def read_facts(
         task_run_limit=task_limit(session, ti, task, same_run=True),
         pool=pool_facts(session, ti.pool, group_of_pool),
         group=group,
+        past=past,
     )
 
 

@@ -66,9 +66,13 @@ def check_pool(user: Any, method: Method, pool: str | None) -> None:
         raise forbidden(f"You may not {method} pool '{pool}'" if pool else f"You may not {method} pools")
 
 
-def may_pool(user: Any, method: Method, pool: str | None) -> bool:
-    """Tell whether a user has a pool permission."""
-    details = PoolDetails(name=pool, team_name=Pool.get_team_name(pool) if pool else None)
+def may_pool(user: Any, method: Method, pool: str | None, team: str | None = None) -> bool:
+    """Tell whether a user has a pool permission.
+
+    :param team: as if the pool were that team's; None for the team whose it is.
+    """
+    owner = team or (Pool.get_team_name(pool) if pool else None)
+    details = PoolDetails(name=pool, team_name=owner)
     return bool(get_auth_manager().is_authorized_pool(method=method, details=details, user=user))
 
 

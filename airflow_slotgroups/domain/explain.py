@@ -48,6 +48,23 @@ class GroupFacts:
 
 
 @dataclass(frozen=True)
+class PastFacts:
+    """What the last request of an ended try was.
+
+    :param admission: how it came in; None when it never did.
+    :param end_reason: why it ended.
+    :param waited: seconds, and
+    :param held: seconds; None when it was never let in.
+    """
+
+    group: str
+    admission: str | None
+    end_reason: str | None
+    waited: float
+    held: float | None
+
+
+@dataclass(frozen=True)
 class TaskFacts:
     """A task instance with all that Airflow limits it by.
 
@@ -87,6 +104,7 @@ class TaskFacts:
     task_run_limit: Limit = Limit()
     pool: PoolFacts = field(default_factory=lambda: PoolFacts("default_pool"))
     group: GroupFacts | None = None
+    past: PastFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -119,21 +137,43 @@ class Explanation:
 
 
 def explain(facts: TaskFacts) -> Explanation:
-    """Answer for any task instance, in a slot group or not."""
+    """Answer for any task instance, in a slot group or not; no limit holds one that has ended."""
+    if facts.state in FINISHED:
+        return Explanation(how_it_ended(facts), "", ())
     checks = tuple(check for rule in RULES for check in rule(facts))
-    ended = how_it_goes(facts)
-    if ended is not None:
-        return Explanation(ended, "", checks)
+    runs = how_it_runs(facts)
+    if runs is not None:
+        return Explanation(runs, "", checks)
     first = next((check for check in checks if check.holds), None)
     if first is None:
         return Explanation("nothing holds it: the scheduler takes it in its next loop", "", checks)
     return Explanation(first.text, first.name, checks)
 
 
-def how_it_goes(facts: TaskFacts) -> str | None:
-    """Tell of a task instance that has ended, or runs."""
-    if facts.state in FINISHED:
-        return f"it has ended: {facts.state}"
+WAYS = {
+    "queue": "was let in by its turn",
+    "forced": "was started by force",
+    "outside": "ran without having asked",
+    "adopted": "ran when the pool was adopted",
+}
+
+
+def how_it_ended(facts: TaskFacts) -> str:
+    """Tell of a task instance that has ended, and what its slot group did with it."""
+    ended = f"it has ended: {facts.state}"
+    past = facts.past
+    if past is None:
+        return ended
+    where = f"{ended}; in slot group '{past.group}' it waited {past.waited:.0f} s"
+    if past.end_reason == "expired":
+        return f"{where}, as long as its max_wait allows, and was never let in"
+    if past.admission is None or past.held is None:
+        return f"{where} and was never let in"
+    return f"{where}, {WAYS[past.admission]} and held its slots for {past.held:.0f} s"
+
+
+def how_it_runs(facts: TaskFacts) -> str | None:
+    """Tell of a task instance that runs."""
     if facts.state in ("running", "restarting"):
         since = f" since {moment(facts.started_at)}" if facts.started_at else ""
         return f"it is {facts.state}{since} on {facts.hostname or 'a worker'}"

@@ -87,8 +87,10 @@ class Hold:
     """The hold of a section beside its run.
 
     :param run_state: None when the run is gone.
+    :param acquire_moved: the acquire waits anew, for slots of another pool.
     :param release_state: state of the task that ends it; None also when there is none.
     :param goes_on: some task of the run, other than releases, is unfinished.
+    :param executes: some task of the run executes.
     """
 
     run_state: str | None
@@ -96,6 +98,8 @@ class Hold:
     acquire_state: str | None
     release_state: str | None
     goes_on: bool
+    acquire_moved: bool = False
+    executes: bool = False
 
 
 FINISHED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
@@ -109,6 +113,10 @@ def fate_of_hold(hold: Hold) -> EndReason | None:
     # A release that an edit of the DAG has removed ends nothing: the section's tasks may still run.
     if hold.run_state in FINISHED_RUN_STATES or hold.release_state in FINISHED_STATES - {"removed"}:
         return EndReason.ENDED
-    if hold.acquire_state in FINISHED_STATES - {"success"}:
+    # Airflow removes even an acquire that has succeeded, when the DAG has no task of that name any more. Its
+    # section's tasks may execute still; but a renamed acquire must not wait for the hold of the old one.
+    if hold.acquire_state == "removed" and hold.executes:
+        return None
+    if hold.acquire_moved or hold.acquire_state in FINISHED_STATES - {"success"}:
         return EndReason.CLEARED
     return None if hold.goes_on else EndReason.ENDED

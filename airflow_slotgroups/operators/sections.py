@@ -286,19 +286,41 @@ def check_section(acquire: AcquireSlotsOperator) -> None:
                 f"{where} has another section inside, '{task.task_id}'",
                 "release the first before the second is acquired",
             )
-        if task.pool in (acquire.pool, running_pool(acquire.pool)) and not isinstance(
-            task, ReleaseSlotsOperator
-        ):
+        if asks_for(task, acquire.pool):
             raise SectionError(
                 f"{where} holds slots of '{acquire.pool}', and its task '{task.task_id}' asks for more of them",
                 "let the tasks inside name another pool",
             )
+    for task in waited_for(acquire):
+        if asks_for(task, acquire.pool):
+            raise SectionError(
+                f"{where} holds slots of '{acquire.pool}' until '{task.task_id}' has ended, which waits for"
+                " slots of the same group",
+                f"put '{task.task_id}' before the section, or let it name another pool",
+            )
+
+
+def asks_for(task: Any, pool: str) -> bool:
+    """Tell whether a task needs slots of a group of its own."""
+    return task.pool in (pool, running_pool(pool)) and not isinstance(task, ReleaseSlotsOperator)
 
 
 def mapped_group(task: BaseOperator) -> str | None:
     """The id of the innermost mapped task group around a task; one release for many holds must not be."""
     group = task.get_closest_mapped_task_group()
     return group.group_id if group is not None else None
+
+
+def waited_for(acquire: AcquireSlotsOperator) -> list[Any]:
+    """The tasks that a section's end waits for though they are not in it: neither behind nor before its acquire."""
+    inside = {task.task_id for task in tasks_of_section(acquire)}
+    before = {acquire.task_id, *acquire.get_flat_relative_ids(upstream=True)}
+    return [
+        task
+        for release in releases_of(acquire)
+        for task in release.get_flat_relatives(upstream=True)
+        if task.task_id not in inside | before
+    ]
 
 
 def tasks_of_section(acquire: AcquireSlotsOperator) -> list[Any]:

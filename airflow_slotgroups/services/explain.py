@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from airflow_slotgroups.airflow_core.clock import utcnow
 from airflow_slotgroups.airflow_core.facts import find_task_instance, read_facts
 from airflow_slotgroups.domain.discretion import MaySee, everything, listed
-from airflow_slotgroups.domain.explain import Explanation, GroupFacts, explain
+from airflow_slotgroups.domain.explain import Explanation, GroupFacts, PastFacts, explain
 from airflow_slotgroups.domain.names import RUNNING_SUFFIX
 from airflow_slotgroups.domain.snapshot import TaskKey
 from airflow_slotgroups.domain.states import RequestState
@@ -91,13 +91,45 @@ def explain_in(
     if group is None and owner is not None and ti.state in ("scheduled", "deferred"):
         reason = "the coordinator has not seen it yet; it does within a second, if one is alive"
         group = GroupFacts(owner, "unseen", reason)
-    return explain(read_facts(session, ti, now, group_of_pool=owner, group=group)), stands
+    past = last_request(session, ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number)
+    facts = read_facts(session, ti, now, group_of_pool=owner, group=group, past=past)
+    return explain(facts), stands
 
 
 def group_of_pool(session: Session, pool: str) -> str | None:
     """Name the slot group that a pool belongs to."""
     names = (pool, pool.removesuffix(RUNNING_SUFFIX))
     return session.scalar(select(SlotGroup.pool).where(SlotGroup.pool.in_(names)).limit(1))
+
+
+def last_request(
+    session: Session, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int
+) -> PastFacts | None:
+    """Tell of the last request of a try that has ended; None when there is none."""
+    query = (
+        select(R)
+        .where(
+            R.dag_id == dag_id,
+            R.run_id == run_id,
+            R.task_id == task_id,
+            R.map_index == map_index,
+            R.try_number == try_number,
+            R.ended_at.is_not(None),
+        )
+        .order_by(R.id.desc())
+        .limit(1)
+    )
+    request = session.scalars(query).first()
+    if request is None or request.ended_at is None:
+        return None
+    until = request.granted_at or request.ended_at
+    return PastFacts(
+        group=request.pool,
+        admission=request.admission,
+        end_reason=request.end_reason,
+        waited=max(0.0, (until - request.arrived_at).total_seconds()),
+        held=(request.ended_at - request.granted_at).total_seconds() if request.granted_at else None,
+    )
 
 
 def standing(

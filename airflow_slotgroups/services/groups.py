@@ -40,6 +40,7 @@ from airflow_slotgroups.store.groups import (
 )
 from airflow_slotgroups.store.queue import count_live, reorder
 from airflow_slotgroups.store.sizes import edited_by_hand, keep_pools
+from airflow_slotgroups.store.strays import unfinished_in
 from airflow_slotgroups.store.use import read_use
 
 MODE_ACTIONS = {Mode.ACTIVE: "resume", Mode.PAUSED: "pause", Mode.BYPASS: "bypass"}
@@ -376,9 +377,11 @@ def delete_in(session: Session, name: str, who: str, comment: str | None) -> Non
     find_group(session, name)
     group = lock_group(session, name)
     status = status_of(session, group)
-    if status.waiting or status.holding or status.used:
+    # Those that no coordinator has enqueued yet wait all the same.
+    waiting = max(status.waiting, unfinished_in(session, name))
+    if waiting or status.holding or status.used:
         raise GroupInUseError(
-            name, status.waiting, status.holding, "wait, or keep the pool with 'airflow slotgroups dissolve'"
+            name, waiting, status.holding, "wait, or keep the pool with 'airflow slotgroups dissolve'"
         )
     write_audit(session, "delete", who=who, group=name, old=settings_of(group.row), comment=comment)
     if not dissolve_group(session, group, end_sections=False, now=utcnow()):

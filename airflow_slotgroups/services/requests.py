@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.audit import write_audit
+from airflow_slotgroups.airflow_core.clock import utcnow
 from airflow_slotgroups.domain.errors import (
     DissolvingError,
     InvalidValueError,
@@ -55,7 +56,7 @@ Dags = Collection[str] | None
 def force_start(
     name: str, which: Sequence[Which], *, who: str, comment: str | None = None, dags: Dags = None
 ) -> list[QueueEntry]:
-    """Let waiters in with the next cycle, past the queue, the capacity and a pause of the group.
+    """Let waiters in with the next cycle, past the queue, the capacity and a pause of the group; suspended ones too.
 
     Not past a paused DAG, max_active_tasks or the like: the reasons that come back name what still holds them.
     Doing it twice is doing it once.
@@ -153,6 +154,8 @@ def pull_in(session: Session, order: Order, lever: Pull) -> None:
     waiters = sorted(found.values(), key=lambda r: (r.order_major, r.order_minor, r.id))
     old = {request.id: settings_of(request) for request in waiters}
     lever(session, group, waiters)
+    # What may be let in is another since now: `check` counts from here.
+    group.row.updated_at = utcnow()
     session.flush()
     levers.take_comment(session, waiters, order.comment)
     for request in waiters:

@@ -28,6 +28,7 @@ from airflow_slotgroups.domain.states import Mode, Strategy, Word
 from airflow_slotgroups.services import groups
 from airflow_slotgroups.services.transaction import read, transact
 from airflow_slotgroups.store.groups import StoredGroup, begin_with_write, load_group, load_groups
+from airflow_slotgroups.store.sizes import edited_by_hand
 
 
 class Done(Word):
@@ -158,7 +159,9 @@ def plan_of(session: Session, name: str, entry: Entry, take_pools: bool) -> Done
     if group.mode is Mode.DISSOLVING:
         raise DissolvingError(name)
     wanted = {field: value for field, value in vars(entry).items() if value is not None}
-    return Done.UNCHANGED if replace(entry_of(group), **wanted) == entry_of(group) else Done.CHANGED
+    same = replace(entry_of(group), **wanted) == entry_of(group)
+    # An edit of the pool by hand, not taken in yet, is overruled as by `set`.
+    return Done.UNCHANGED if same and not edited_by_hand(group) else Done.CHANGED
 
 
 def plan_of_new(session: Session, name: str, take_pools: bool) -> Done:

@@ -145,8 +145,6 @@ def dissolve_group(session: Session, group: StoredGroup, *, end_sections: bool, 
     if not end_sections:
         refuse_sections(session, group.name)
     group.row.mode = Mode.DISSOLVING.value
-    # Nobody would ever let them in, and an ordinary pool has nothing for them to hold.
-    pass_through(session, waiting_acquires(session, group.name))
     end_all_requests(session, group.name, now)
     note_change(session, group.row, "dissolve", now)
     return go_on_dissolving(session, group, wait=True)
@@ -160,7 +158,8 @@ def refuse_sections(session: Session, name: str) -> None:
         .group_by(R.state)
     )
     counts = Counter({row[0]: row[1] for row in session.execute(query)})
-    if counts:
+    counts[WAITING] = max(counts[WAITING], len(waiting_acquires(session, name)))
+    if counts.total():
         raise GroupInUseError(
             name,
             waiting=counts[WAITING],
@@ -182,11 +181,14 @@ def go_on_dissolving(session: Session, group: StoredGroup, *, wait: bool) -> boo
     :return: whether the group is gone.
     :raises DBAPIError: the pools are locked; what was done is to be rolled back.
     """
+    # Nobody would ever let acquires in, and an ordinary pool has nothing for them to hold. Before the pools
+    # are locked, since ending them takes a while.
+    locked = pass_through(session, waiting_acquires(session, group.name))
     pools = lock_pools(session, [group.name, group.running_name], wait=wait)
     send_home(session, leftovers_of(session, group.name), unfinished())
     if pool := pools.get(group.name):
         put_pool(session, opened_pool(session, group, pool), exists=True)
-    if not leftovers_of(session, group.name):
+    if not locked and not leftovers_of(session, group.name):
         remove_group(session, group)
         return True
     if running := pools.get(group.running_name):

@@ -39,7 +39,9 @@ class Arrival(NamedTuple):
     :param conf: of its run.
     :param executor_config: as it is stored; read only if it carries something of ours.
     :param older_id: the live request of another try, which that try left behind.
-    :param older_state: its state; a granted one of a section is a hold that goes on.
+    :param older_state: its state; a granted one of a section is a hold that goes on, if it is of
+    :param older_pool: the same group, and has
+    :param older_slots: as many slots.
     """
 
     ti_id: Any
@@ -55,8 +57,10 @@ class Arrival(NamedTuple):
     arrived_at: datetime | None
     conf: Mapping[str, Any] | None
     executor_config: bytes | None
-    older_id: int | None
-    older_state: str | None
+    older_id: int | None = None
+    older_state: str | None = None
+    older_pool: str | None = None
+    older_slots: int | None = None
 
     @property
     def task(self) -> tuple[RunKey, str]:
@@ -65,7 +69,8 @@ class Arrival(NamedTuple):
 
     def goes_on(self) -> bool:
         """Tell whether this is a new try of an acquire that finds its own hold (rule 12)."""
-        return self.kind == SECTION and self.older_state == GRANTED
+        is_same = (self.older_pool, self.older_slots) == (self.pool, self.slots)
+        return self.kind == SECTION and self.older_state == GRANTED and is_same
 
 
 def find_arrivals(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Arrival]:
@@ -92,6 +97,8 @@ def find_arrivals(session: Session, names: Collection[str], limit: int = AT_MOST
             type_coerce(TI.executor_config, LargeBinary),
             R.id,
             R.state,
+            R.pool,
+            R.slots,
         )
         .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
         .outerjoin(R, and_(same_task_instance(), live()))

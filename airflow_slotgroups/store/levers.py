@@ -39,11 +39,15 @@ def find_requests(session: Session, pool: str, which: Which) -> list[R]:
 
 
 def force(session: Session, requests: Sequence[R]) -> None:
-    """Put waiters before all others, past capacity and pause; the next cycle lets them in."""
+    """Put waiters before all others, past capacity and pause; the next cycle lets them in.
+
+    One that was suspended is so no longer: the later word of a person counts.
+    """
     if UNLIMITED_POOL not in read_pools(session, [UNLIMITED_POOL]):
         put_pool(session, unlimited_pool(), exists=False)
     for request in requests:
         request.forced = True
+        request.suspended = False
         request.order_major = FORCED_MAJOR
 
 

@@ -48,15 +48,21 @@ def find_ended_holds(session: Session, names: Collection[str]) -> dict[int, EndR
             DagRun.state.label("run_state"),
             TI.id.label("acquire_id"),
             TI.state.label("acquire_state"),
+            and_(TI.pool != R.pool, TI.state == DEFERRED).label("acquire_moved"),
             RELEASE.state.label("release_state"),
             has_unfinished_tasks().label("goes_on"),
+            has_executing_tasks().label("executes"),
+            R.dag_id,
+            R.run_id,
+            R.task_id,
+            R.map_index,
         )
         .outerjoin(DagRun, and_(DagRun.dag_id == R.dag_id, DagRun.run_id == R.run_id))
         .outerjoin(TI, same_task_instance())
         .outerjoin(RELEASE, is_release_of_hold())
         .where(R.state == GRANTED, R.kind == SECTION, R.pool.in_(names))
     )
-    fates = {row.id: fate_of_hold(hold_of(row)) for row in session.execute(query)}
+    fates = {row.id: fate_of_hold(hold_of(session, row)) for row in session.execute(query)}
     return {request_id: reason for request_id, reason in fates.items() if reason is not None}
 
 
@@ -83,19 +89,43 @@ def has_unfinished_tasks() -> ColumnElement[bool]:
     )
 
 
-def hold_of(row: AnyRow) -> Hold:
+def has_executing_tasks() -> ColumnElement[bool]:
+    """Some task of the run executes."""
+    return exists().where(OTHER.dag_id == R.dag_id, OTHER.run_id == R.run_id, OTHER.state.in_(EXECUTING))
+
+
+def hold_of(session: Session, row: AnyRow) -> Hold:
     """Translate a row for the domain."""
+    renamed = row.release_state == "removed"
     return Hold(
         run_state=row.run_state,
         acquire_exists=row.acquire_id is not None,
         acquire_state=row.acquire_state,
-        release_state=row.release_state,
+        acquire_moved=bool(row.acquire_moved),
+        release_state=state_of_present_release(session, row) if renamed else row.release_state,
         goes_on=bool(row.goes_on),
+        executes=bool(row.executes),
+    )
+
+
+def state_of_present_release(session: Session, row: AnyRow) -> str | None:
+    """Read the state of the release that the DAG has now; an edit has removed the one that was to end the hold."""
+    release = release_of(session, RunKey(row.dag_id, row.run_id), row.task_id)
+    return session.scalar(
+        select(TI.state).where(
+            TI.dag_id == row.dag_id,
+            TI.run_id == row.run_id,
+            TI.task_id == release,
+            TI.map_index == row.map_index,
+        )
     )
 
 
 def go_on(session: Session, arrivals: Sequence[Arrival]) -> None:
-    """Let a new try of an acquire through to its own hold: clearing an inner task clears its acquire too."""
+    """Let a new try of an acquire through to its own hold: clearing an inner task clears its acquire too.
+
+    The release is read anew, since the DAG may have been edited.
+    """
     free = set(lock_requests(session, [arrival.older_id for arrival in arrivals if arrival.older_id]))
     arrivals = [arrival for arrival in arrivals if arrival.older_id in free]
     ended = succeed(session, [arrival.ti_id for arrival in arrivals], waits_for_slots())
@@ -104,7 +134,12 @@ def go_on(session: Session, arrivals: Sequence[Arrival]) -> None:
             session.execute(
                 update(R)
                 .where(R.id == arrival.older_id, R.state == GRANTED)
-                .values(try_number=arrival.try_number)
+                .values(
+                    try_number=arrival.try_number,
+                    release_task_id=release_of(
+                        session, RunKey(arrival.dag_id, arrival.run_id), arrival.task_id
+                    ),
+                )
                 .execution_options(synchronize_session=False)
             )
 
@@ -121,9 +156,13 @@ def find_test_acquires(session: Session) -> list[Any]:
     return list(session.scalars(query))
 
 
-def pass_through(session: Session, ids: Collection[Any]) -> None:
-    """End acquires as success, without a hold."""
-    succeed(session, ids, waits_for_slots())
+def pass_through(session: Session, ids: Collection[Any]) -> set[Any]:
+    """End acquires as success, without a hold.
+
+    :return: those that somebody has locked.
+    """
+    ended = succeed(session, ids, waits_for_slots())
+    return set(ids) - ended.done - ended.failed.keys()
 
 
 def find_marked(session: Session, names: Collection[str]) -> list[int]:
@@ -149,13 +188,8 @@ def hold_marked(session: Session, ids: Collection[int], now: datetime) -> None:
 
 
 def waiting_acquires(session: Session, pool: str) -> list[Any]:
-    """Find the task instances of a group's waiting acquires."""
-    query = (
-        select(TI.id)
-        .join(R, same_task_instance())
-        .where(R.state == WAITING, R.kind == SECTION, R.pool == pool, waits_for_slots())
-    )
-    return list(session.scalars(query))
+    """Find the task instances of acquires that wait for a group, those not enqueued yet too."""
+    return list(session.scalars(select(TI.id).where(TI.pool == pool, waits_for_slots())))
 
 
 def orphaned_acquires(session: Session, groups: Collection[str]) -> list[AnyRow]:

@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import func, select, union_all
+from sqlalchemy import and_, func, select, union_all
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.pools import PoolRow, write_pools
-from airflow_slotgroups.airflow_core.tables import EXECUTING, PARKED, TI
+from airflow_slotgroups.airflow_core.tables import EXECUTING, PARKED, TI, DagRun, real_run
 from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.errors import BusyError
 from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
@@ -53,10 +53,11 @@ def forced_slots(names: Collection[str]) -> AnySelect:
 
 
 def executing_in(pools: Collection[str]) -> AnySelect:
-    """Slots of tasks that execute in pools that should be closed."""
+    """Slots of tasks that execute in pools that should be closed; those of `dag.test()` are nobody's (S49)."""
     return (
         select(TI.pool, func.sum(TI.pool_slots))
-        .where(TI.pool.in_(pools), TI.state.in_(EXECUTING))
+        .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
+        .where(TI.pool.in_(pools), TI.state.in_(EXECUTING), real_run())
         .group_by(TI.pool)
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, exists, or_, select, true
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, true
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import BETWEEN_TRIES, HELD, SCHEDULED, TI, UNFINISHED
@@ -106,6 +106,12 @@ def find_leftovers(session: Session, names: Collection[str], limit: int = AT_MOS
     home = {running_pool(name): name for name in names}
     query = select(TI.id, TI.pool).where(TI.pool.in_(home), unfinished()).limit(limit)
     return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query) if pool in home]
+
+
+def unfinished_in(session: Session, pool: str) -> int:
+    """Count the task instances that wait in a pool, or will when their next try comes."""
+    query = select(func.count()).select_from(TI).where(TI.pool == pool, TI.state.in_(UNFINISHED))
+    return session.scalar(query) or 0
 
 
 def unfinished() -> ColumnElement[bool]:

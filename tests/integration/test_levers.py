@@ -25,7 +25,7 @@ from airflow_slotgroups.domain.names import UNLIMITED_POOL
 from airflow_slotgroups.domain.reasons import Code
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.domain.which import Which
-from airflow_slotgroups.services import groups, requests
+from airflow_slotgroups.services import groups, health, requests
 from airflow_slotgroups.services.groups import get_group, set_mode
 from airflow_slotgroups.services.queue import queue_of
 from tests.integration.conftest import backends
@@ -147,6 +147,31 @@ def test_who_does_not_wait_is_not_forced(world: World, scheduler: FakeScheduler)
         force("w3")
 
 
+def test_a_forced_start_lifts_a_suspension(world: World, scheduler: FakeScheduler) -> None:
+    """The later word of a person counts."""
+    busy_group(world, scheduler)
+    requests.suspend("P", [Which(task_id="w3")], who=WHO)
+    force("w3")
+    world.round()
+
+    assert world.granted() == ["h0", "w3"]
+
+
+def test_an_old_waiter_that_is_forced_is_not_overdue_at_once(
+    world: World, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The minute after which `check` warns begins with the order, not with the arrival."""
+    busy_group(world, scheduler)
+    monkeypatch.setattr("airflow_slotgroups.services.health.utcnow", lambda: world.clock.now)
+    monkeypatch.setattr("airflow_slotgroups.services.requests.utcnow", lambda: world.clock.now)
+    world.clock.advance(3600)
+    force("w3")
+
+    assert "stalled" not in {problem.code for problem in health.check()}
+    world.clock.advance(3600)
+    assert "stalled" in {problem.code for problem in health.check()}
+
+
 def test_a_refused_action_changes_nothing_of_the_others(world: World, scheduler: FakeScheduler) -> None:
     """Several in one go: all or none."""
     busy_group(world, scheduler)
@@ -163,10 +188,6 @@ HELD = {
     "a run that is queued": (
         lambda world, scheduler: scheduler.do("set_run", "dag", "run", "queued"),
         Code.RUN_NOT_RUNNING,
-    ),
-    "a suspension": (
-        lambda world, scheduler: requests.suspend("P", which("w0"), who=WHO),
-        Code.SUSPENDED,
     ),
 }
 

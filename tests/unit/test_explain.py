@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_slotgroups.domain.explain import GroupFacts, PoolFacts, TaskFacts, explain
+from airflow_slotgroups.domain.explain import GroupFacts, PastFacts, PoolFacts, TaskFacts, explain
 from airflow_slotgroups.domain.snapshot import Limit
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
@@ -88,6 +88,19 @@ SENTENCES: dict[str, dict[str, Any]] = {
         "dag_paused": True,
     },
     "it has ended: upstream_failed": {"state": "upstream_failed"},
+    "it has ended: success; in slot group 'wh' it waited 247 s, was started by force and held its slots for 2 s": {
+        "state": "success",
+        "run_state": "success",
+        "past": PastFacts("wh", "forced", "ended", 247.2, 2.1),
+    },
+    "it has ended: failed; in slot group 'wh' it waited 10 s, as long as its max_wait allows, and was never let in": {
+        "state": "failed",
+        "past": PastFacts("wh", None, "expired", 10.0, None),
+    },
+    "it has ended: skipped; in slot group 'wh' it waited 3 s and was never let in": {
+        "state": "skipped",
+        "past": PastFacts("wh", None, "left", 3.0, None),
+    },
 }
 
 

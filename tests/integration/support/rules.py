@@ -234,7 +234,8 @@ def size_inside(facts: Facts, name: str) -> int:
     group = facts.groups[name]
     if group.slots == -1 or group.mode == "bypass":
         return -1
-    outside = sum(t.pool_slots for t in facts.tis.values() if t.pool == name and t.state in EXECUTING)
+    executing = (t for t in facts.tis.values() if t.pool == name and t.state in EXECUTING)
+    outside = sum(t.pool_slots for t in executing if not facts.is_test(t))
     by_force = [
         r for r in facts.live("granted", name) if facts.same_try(r) and facts.ti_of(r).pool == UNLIMITED
     ]
