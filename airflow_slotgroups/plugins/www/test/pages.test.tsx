@@ -160,6 +160,16 @@ describe("group", () => {
     expect(asked.find((one) => one.method === "POST")?.body).toEqual({ comment: "urgent", request_ids: [1] });
   });
 
+  it("does not say of a request that is still held that it started", async () => {
+    const held = waiter({ reason: "DAG 'load_orders' is paused", reason_code: "dag_paused" });
+    serve({ ...groupPage([waiter()], true), "POST force-start/warehouse": { body: { requests: [held] } } });
+    show(<GroupPage pool="warehouse" />);
+    await press("Force start load_orders › copy");
+    fireEvent.click((await dialog()).getByRole("button", { name: "Force start" }));
+    expect(await screen.findByText("load_orders › copy forced; still held: DAG 'load_orders' is paused")).toBeDefined();
+    expect(screen.queryByText(/started by force/)).toBeNull();
+  });
+
   it("deletes with a comment", async () => {
     const unused = group({ holding: 0, use: { ...group().use, running: 0, total: 0 } });
     const asked = serve({ ...groupPage([], true, { "GET groups/warehouse": { body: unused } }), "DELETE groups/warehouse": { status: 204 } });

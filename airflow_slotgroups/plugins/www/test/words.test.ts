@@ -12,6 +12,7 @@ import {
   change,
   doneWords,
   forceWords,
+  forcedWords,
   importWords,
   resumeWords,
   sentence,
@@ -65,6 +66,20 @@ describe("what an action will do", () => {
   it("names what a forced start does not pass", () => {
     const paused = waiter({ reason: "the DAG is paused", reason_code: "dag_paused" });
     expect(forceWords(group(), [paused]).join(" ")).toContain("does not pass still holds load_orders › copy: the DAG is paused");
+  });
+
+  it("says that a forced start goes past a pause too", () => {
+    expect(forceWords(group({ mode: "paused" }), [waiter()])[0]).toContain("let in at once, past the queue and the pause: use");
+  });
+
+  it("warns of what still holds a request that was forced", () => {
+    const free = waiter({ reason: "is let in now", reason_code: "next_in" });
+    const held = waiter({ reason: "DAG 'load' is paused", reason_code: "dag_paused" });
+    expect(forcedWords("load › copy", [free])).toBe("load › copy started by force");
+    expect(forcedWords("load › copy", [held])).toEqual({ warning: "load › copy forced; still held: DAG 'load' is paused" });
+    expect(forcedWords("3 requests", [free, held, held])).toEqual({
+      warning: "3 requests forced; 2 still held: DAG 'load' is paused",
+    });
   });
 
   it("knows no overdraft without a limit", () => {

@@ -3,6 +3,7 @@ import { Button, CloseButton, Dialog, Field, Portal, Stack, Text, Textarea } fro
 import { useRef, useState, type FormEvent, type ReactNode } from "react";
 
 import { ApiError } from "../api/client";
+import type { Said } from "../lib/words";
 import { ErrorNotice } from "./ui";
 
 export type Action = {
@@ -13,7 +14,7 @@ export type Action = {
   /** Whether the button can be pressed. */
   ready?: boolean;
   /** Does it; what it returns is announced. */
-  run: (comment: string | null) => Promise<string>;
+  run: (comment: string | null) => Promise<Said>;
   title: string;
   words?: string[];
 };
@@ -25,7 +26,7 @@ export const ActionDialog = ({
 }: {
   action: Action;
   onClose: () => void;
-  onDone: (said: string) => void;
+  onDone: (said: Said) => void;
 }) => {
   const [comment, setComment] = useState("");
   const [busy, setBusy] = useState(false);

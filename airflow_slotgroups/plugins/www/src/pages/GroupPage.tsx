@@ -12,7 +12,7 @@ import { PAGE } from "../lib/host";
 import { duration } from "../lib/time";
 import { useMe } from "../lib/useMe";
 import { usePoll } from "../lib/usePoll";
-import { count, useOf } from "../lib/words";
+import { type Said, count, useOf } from "../lib/words";
 import { AuditLog } from "./AuditLog";
 import { History } from "./History";
 import { Holders } from "./Holders";
@@ -144,7 +144,7 @@ export const GroupPage = ({ pool }: { pool: string }) => {
     show({ page: foundPage === 0 ? undefined : String(foundPage + 1), tab: foundTab === "queue" ? undefined : foundTab }),
   );
 
-  const done = (said: string) => {
+  const done = (said: Said) => {
     announce(said);
     if (picked === "delete" || picked === "dissolve") void navigate(PAGE);
     else refresh();

@@ -8,7 +8,7 @@ import { type Lever, type Pull, RequestDialog } from "../components/RequestDialo
 import { RequestTable } from "../components/RequestTable";
 import { Empty, ErrorNotice, PAGE_SIZE, Pager } from "../components/ui";
 import { usePoll } from "../lib/usePoll";
-import { count } from "../lib/words";
+import { type Said, count } from "../lib/words";
 
 const TYPING_MS = 300;
 
@@ -87,7 +87,7 @@ export const Queue = ({
     return shown === undefined && rows !== undefined && data !== undefined && data.total <= PAGE_SIZE ? [] : [shown ?? old];
   });
 
-  const done = (said: string) => {
+  const done = (said: Said) => {
     announce(said);
     setSelected(new Map());
     refresh();
