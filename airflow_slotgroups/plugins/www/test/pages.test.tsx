@@ -203,6 +203,20 @@ describe("group", () => {
     expect(asked.find((one) => one.method === "POST")?.body).toEqual({ comment: null, request_ids: [1, 2] });
   });
 
+  it.each([
+    [["no_room", "no_room"], ["Suspend"]],
+    [["suspended", "suspended"], ["Unsuspend"]],
+    [["no_room", "suspended"], ["Suspend", "Unsuspend"]],
+  ])("offers for %j %j", async (codes, offered) => {
+    serve(groupPage(codes.map((reason_code, at) => waiter({ reason_code, request_id: at + 1 })), true));
+    show(<GroupPage pool="warehouse" />);
+    fireEvent.click(await screen.findByLabelText("Select all of this page"));
+    const bar = within(screen.getByRole("group", { name: "Selected requests" }));
+    expect(bar.getAllByRole("button", { name: /uspend/ }).map((button) => button.textContent)).toEqual(offered);
+    fireEvent.click(bar.getByRole("button", { name: "Deselect" }));
+    expect(screen.queryByText("2 requests selected")).toBeNull();
+  });
+
   it("offers no lever to a viewer, nor on a row of a DAG that he may not change", async () => {
     serve(groupPage([waiter()], false));
     show(<GroupPage pool="warehouse" />);

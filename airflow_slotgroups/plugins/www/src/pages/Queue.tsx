@@ -20,6 +20,15 @@ const BULK: [Lever, string][] = [
   ["unsuspend", "Unsuspend"],
 ];
 
+const suspended = (request: SlotRequest): boolean => request.reason_code === "suspended";
+
+/** Those that change something of one at least of the selected. */
+const leversOn = (requests: SlotRequest[]) =>
+  BULK.filter(
+    ([lever]) =>
+      (lever !== "suspend" || !requests.every(suspended)) && (lever !== "unsuspend" || requests.some(suspended)),
+  );
+
 /** The text that is searched for once typing rests. */
 const useRested = (text: string): string => {
   const [rested, setRested] = useState(text);
@@ -114,13 +123,13 @@ export const Queue = ({
             <Text color="fg.muted" fontSize="sm">
               {count(chosen.length, "request")} selected
             </Text>
-            {BULK.map(([lever, label]) => (
+            {leversOn(chosen).map(([lever, label]) => (
               <Button key={lever} onClick={() => setPull({ lever, requests: chosen })} size="xs" variant="outline">
                 {label}
               </Button>
             ))}
             <Button onClick={() => setSelected(new Map())} size="xs" variant="ghost">
-              Clear
+              Deselect
             </Button>
           </HStack>
         )}
