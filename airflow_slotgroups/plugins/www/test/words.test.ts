@@ -6,6 +6,7 @@ import { stepsOf } from "../src/components/Timeline";
 import { segments } from "../src/components/UseBar";
 import { asFile, fromFile } from "../src/lib/groupFile";
 import { groupLink, taskLink } from "../src/lib/host";
+import { axisSize, isolated } from "../src/lib/plot";
 import { between, duration, moment, timeZone } from "../src/lib/time";
 import {
   bypassWords,
@@ -219,6 +220,19 @@ describe("the timeline of a request", () => {
   it("begins with the hold of a holder", () => {
     const [first] = stepsOf(waiter({ position: null, state: "granted" }));
     expect(first?.text).toContain("holding since");
+  });
+});
+
+describe("a chart", () => {
+  it("has room for its widest label", () => {
+    expect(axisSize(["0 s", "12 m 40 s"])).toBeGreaterThan(80);
+    expect(axisSize(["0", "5"])).toBe(40);
+    expect(axisSize(null)).toBe(40);
+  });
+
+  it("shows values by a dot to which no line leads", () => {
+    expect(isolated([0, null, 3, null, 4, 5, null, 6])).toEqual([0, 2, 7]);
+    expect(isolated([null, null])).toEqual([]);
   });
 });
 

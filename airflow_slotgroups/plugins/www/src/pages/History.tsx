@@ -49,7 +49,7 @@ const Charts = ({ buckets }: { buckets: Bucket[] }) => {
         title="Slots in use"
       />
       <Chart
-        lines={[{ color: "info.solid", filled: true, label: "most waiting", values: waiting }]}
+        lines={[{ color: "fg.info", filled: true, label: "most waiting", values: waiting }]}
         summary={`${Math.max(0, ...waiting)} at most`}
         times={times}
         title="Waiters"
@@ -57,8 +57,8 @@ const Charts = ({ buckets }: { buckets: Bucket[] }) => {
       <Chart
         format={duration}
         lines={[
-          { color: "info.solid", label: "median", values: medians },
-          { color: "orange.solid", label: "95 % wait less", values: p95 },
+          { color: "orange.solid", label: "95 % wait less", values: p95, width: 5 },
+          { color: "fg.info", label: "median", values: medians },
         ]}
         summary={`median ${longest(medians)}`}
         times={times}
