@@ -246,6 +246,13 @@ describe("group", () => {
     await waitFor(() => expect(asked.some((one) => one.query.get("search") === "copy")).toBe(true));
   });
 
+  it("links an ended request to its run", async () => {
+    const past = { ...waiter(), admission: "queue", comment: null, end_reason: "ended", ended_at: "2026-11-30T02:00:00Z", held_seconds: 2, waited_seconds: 247 };
+    serve({ ...groupPage([], false), "GET ended/warehouse": { body: { hidden: 0, requests: [past], total: 1 } } });
+    show(<GroupPage pool="warehouse" />, "/plugin/slot-groups?group=warehouse&tab=history");
+    expect((await screen.findByRole("link", { name: "morning" })).getAttribute("href")).toBe("/dags/load_orders/runs/morning");
+  });
+
   it("turns to the page on which a request stands", async () => {
     const asked = serve({
       ...groupPage([], true),

@@ -4,7 +4,7 @@ import { useEffect, useState, type ReactNode } from "react";
 import { Link as RouterLink } from "react-router-dom";
 
 import type { ApiError, Group, Problem, SlotRequest } from "../api/client";
-import { type TaskOf, taskLink } from "../lib/host";
+import { type TaskOf, runLink, taskLink } from "../lib/host";
 import { duration } from "../lib/time";
 import { taskName } from "../lib/words";
 
@@ -25,6 +25,11 @@ export const TaskName = ({ request }: { request: TaskOf & { kind: SlotRequest["k
     </>
   );
 };
+
+export const RunName = ({ request }: { request: TaskOf }) =>
+  request.dag_id === null || request.run_id === null ? null : (
+    <To to={runLink(request.dag_id, request.run_id)}>{request.run_id}</To>
+  );
 
 const MODES: Record<Group["mode"], { palette: string; text: string }> = {
   active: { palette: "green", text: "active" },

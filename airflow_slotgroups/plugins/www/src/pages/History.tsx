@@ -4,7 +4,7 @@ import { useState } from "react";
 
 import { type Bucket, type Ended, api } from "../api/client";
 import { Chart } from "../components/Chart";
-import { Empty, ErrorNotice, Framed, PAGE_SIZE, Pager, TaskName } from "../components/ui";
+import { Empty, ErrorNotice, Framed, PAGE_SIZE, Pager, RunName, TaskName } from "../components/ui";
 import { duration, moment } from "../lib/time";
 import { usePoll } from "../lib/usePoll";
 import { count } from "../lib/words";
@@ -89,7 +89,9 @@ const Row = ({ request }: { request: Ended }) => (
     <Table.Cell>
       <TaskName request={request} />
     </Table.Cell>
-    <Table.Cell>{request.run_id}</Table.Cell>
+    <Table.Cell>
+      <RunName request={request} />
+    </Table.Cell>
     <Table.Cell textAlign="end">{request.priority}</Table.Cell>
     <Table.Cell textAlign="end">{request.slots}</Table.Cell>
     <Table.Cell textAlign="end" whiteSpace="nowrap">
