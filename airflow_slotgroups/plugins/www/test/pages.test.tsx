@@ -308,6 +308,15 @@ describe("tab", () => {
     expect(steps[1]?.getAttribute("aria-current")).toBe("step");
   });
 
+  it.each([null, "warehouse"])("says of a task that has ended what has been, group %s", async (pool) => {
+    const sentence = "it has ended: success; in slot group 'warehouse' it waited 247 s, was let in by its turn and held its slots for 2 s";
+    serve({ ...groupPage([], true), "GET explain": { body: { checks: [], name: "", pool, request: null, sentence } } });
+    show(tab);
+    expect((await screen.findByRole("heading", { level: 2 })).textContent).toBe(`I${sentence.slice(1)}`);
+    expect(screen.queryByText("Every limit, checked now")).toBeNull();
+    expect(screen.queryByTestId("reason")).toBeNull();
+  });
+
   it("answers for a task of no group", async () => {
     serve({ "GET explain": { body: { checks: [], name: "", pool: null, request: null, sentence: "it has ended: success" } } });
     show(tab);
