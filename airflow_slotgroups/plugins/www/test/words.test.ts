@@ -95,7 +95,9 @@ describe("what an action will do", () => {
   });
 
   it("says what the modes mean", () => {
-    expect(bypassWords(group({ waiting: 3 }))[0]).toContain("Use will be 7 of 4, or more");
+    expect(bypassWords(group({ waiting: 3 }))[0]).toContain("up to 3 waiters now");
+    expect(bypassWords(group({ waiting: 3 }))[0]).toContain("Use may be 7 of 4, or more");
+    expect(bypassWords(group())[0]).toContain("nobody waits now. Use is 4 of 4.");
     expect(resumeWords(group({ slots: 6, waiting: 3 }))[0]).toContain("3 wait, 2 slots are free");
     expect(resumeWords(group({ slots: 2 }))[0]).toContain("the overdraft is paid back");
   });

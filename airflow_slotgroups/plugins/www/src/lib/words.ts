@@ -100,10 +100,14 @@ export const resumeWords = (group: Group): string[] => {
 };
 
 export const bypassWords = (group: Group): string[] => {
-  // Each waiter takes one slot at least.
+  // Which of them something else holds is not known here; each takes one slot at least.
   const used = group.use.total + group.waiting;
+  const now =
+    group.waiting > 0
+      ? `up to ${count(group.waiting, "waiter")} now; those that are suspended or held by a limit of Airflow's stay. Use may be ${useOf(used, group.slots)}, or more where tasks take several slots.`
+      : `nobody waits now. Use is ${useOf(used, group.slots)}.`;
   return [
-    `The limit is lifted: everybody is let in, ${count(group.waiting, "waiter")} now. Use will be ${useOf(used, group.slots)}${group.waiting > 0 ? ", or more where tasks take several slots" : ""}.`,
+    `The limit is lifted, and everybody is let in: ${now}`,
     "The size counts again after Resume.",
   ];
 };
