@@ -182,6 +182,16 @@ describe("group", () => {
     expect(asked.find((one) => one.method === "DELETE")?.query.get("comment")).toBe("no longer needed");
   });
 
+  it("asks for no comment on a deletion that can not be", async () => {
+    serve(groupPage([], true));
+    show(<GroupPage pool="warehouse" />);
+    await press("Delete");
+    const form = await dialog();
+    expect(form.getByText(/It is in use/)).toBeDefined();
+    expect(form.getByRole("button", { name: "Delete" }).hasAttribute("disabled")).toBe(true);
+    expect(form.queryByLabelText("Comment")).toBeNull();
+  });
+
   it("says how old it is to eyes alone, and how many DAGs use it", async () => {
     const dag = { dag_id: "load_orders", paused: false, tasks: [] };
     serve({ ...groupPage([], false), "GET where-used/warehouse": { body: { dags: [dag], hidden: 1 } } });

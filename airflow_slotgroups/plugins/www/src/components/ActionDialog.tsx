@@ -13,6 +13,8 @@ export type Action = {
   danger?: boolean;
   /** Whether the button can be pressed. */
   ready?: boolean;
+  /** It can not be done as things are, whatever is filled in: there is nothing to comment on. */
+  refused?: boolean;
   /** Does it; what it returns is announced. */
   run: (comment: string | null) => Promise<Said>;
   title: string;
@@ -70,17 +72,19 @@ export const ActionDialog = ({
                   <Stack aria-live="polite" gap={2}>
                     {action.words?.map((line) => <Text key={line}>{line}</Text>)}
                   </Stack>
-                  <Field.Root>
-                    <Field.Label>Comment</Field.Label>
-                    <Textarea
-                      maxLength={10_000}
-                      onChange={(event) => setComment(event.target.value)}
-                      ref={first}
-                      rows={2}
-                      value={comment}
-                    />
-                    <Field.HelperText>Why; kept in the audit log.</Field.HelperText>
-                  </Field.Root>
+                  {action.refused === true ? null : (
+                    <Field.Root>
+                      <Field.Label>Comment</Field.Label>
+                      <Textarea
+                        maxLength={10_000}
+                        onChange={(event) => setComment(event.target.value)}
+                        ref={first}
+                        rows={2}
+                        value={comment}
+                      />
+                      <Field.HelperText>Why; kept in the audit log.</Field.HelperText>
+                    </Field.Root>
+                  )}
                   <ErrorNotice error={error} />
                 </Stack>
               </Dialog.Body>
@@ -90,7 +94,7 @@ export const ActionDialog = ({
                 </Button>
                 <Button
                   colorPalette={action.danger === true ? "danger" : "brand"}
-                  disabled={action.ready === false}
+                  disabled={action.ready === false || action.refused === true}
                   loading={busy}
                   type="submit"
                 >

@@ -50,7 +50,7 @@ const deleteAction = (group: Group): Action => {
   return {
     button: "Delete",
     danger: true,
-    ready: !inUse,
+    refused: inUse,
     run: async (comment) => {
       await api.delete(group.pool, comment);
       return `${group.pool} is deleted`;
