@@ -280,11 +280,15 @@ describe("group", () => {
     expect(await screen.findByText("Request 77 neither waits nor holds: it has ended")).toBeDefined();
   });
 
-  it("shows a refusal of the whole page with its remedy", async () => {
-    serve({ ...overview([], true), "GET groups/gone": { body: { detail: "there is no slot group 'gone'", remedy: "make one" }, status: 404 } });
+  it.each([
+    [404, "Choose a group in the overview, or make one or adopt a pool there."],
+    [503, "run the migration"],
+  ])("shows a refusal of the whole page with its remedy: %d", async (status, remedy) => {
+    serve({ ...overview([], true), "GET groups/gone": { body: { detail: "there is no slot group 'gone'", remedy: "run the migration" }, status } });
     show(<GroupPage pool="gone" />);
-    expect(await screen.findByText("there is no slot group 'gone'")).toBeDefined();
-    expect(screen.getByText("make one")).toBeDefined();
+    expect(await screen.findByText("There is no slot group 'gone'")).toBeDefined();
+    expect(screen.getByText(remedy)).toBeDefined();
+    expect(screen.getByRole("link", { name: "See all slot groups" })).toBeDefined();
   });
 });
 
