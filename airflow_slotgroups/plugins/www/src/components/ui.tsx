@@ -109,9 +109,15 @@ export const Empty = ({ action, children, title }: { action?: ReactNode; childre
   </Box>
 );
 
+// Some systems hide the bars of what can be scrolled: nobody looks for columns that he does not know of.
+const SCROLL_BAR = {
+  "&::-webkit-scrollbar": { height: "10px" },
+  "&::-webkit-scrollbar-thumb": { bg: "fg.subtle", borderRadius: "full" },
+};
+
 /** A table in a frame, which scrolls sideways where it must. */
 export const Framed = ({ children }: { children: ReactNode }) => (
-  <Table.ScrollArea borderRadius="md" borderWidth="1px" css={{ "& tbody tr:last-of-type td": { borderBottomWidth: 0 }, whiteSpace: "normal" }}>
+  <Table.ScrollArea borderRadius="md" borderWidth="1px" css={{ ...SCROLL_BAR, "& tbody tr:last-of-type td": { borderBottomWidth: 0 }, whiteSpace: "normal" }}>
     {children}
   </Table.ScrollArea>
 );

@@ -78,7 +78,7 @@ const Row = ({ group, me, onPick }: { group: Group; me: Me; onPick: (action: Gro
       )}
     </Table.Cell>
     <Table.Cell>
-      <UseBar group={group} />
+      <UseBar group={group} width={{ base: "120px", xl: "230px" }} />
     </Table.Cell>
     <Table.Cell textAlign="end" whiteSpace="nowrap">
       <UseText group={group} />
