@@ -160,6 +160,16 @@ describe("group", () => {
     expect(asked.find((one) => one.method === "POST")?.body).toEqual({ comment: "urgent", request_ids: [1] });
   });
 
+  it("does not say of a request that is still held that it started", async () => {
+    const held = waiter({ reason: "DAG 'load_orders' is paused", reason_code: "dag_paused" });
+    serve({ ...groupPage([waiter()], true), "POST force-start/warehouse": { body: { requests: [held] } } });
+    show(<GroupPage pool="warehouse" />);
+    await press("Force start load_orders › copy");
+    fireEvent.click((await dialog()).getByRole("button", { name: "Force start" }));
+    expect(await screen.findByText("load_orders › copy forced; still held: DAG 'load_orders' is paused")).toBeDefined();
+    expect(screen.queryByText(/started by force/)).toBeNull();
+  });
+
   it("deletes with a comment", async () => {
     const unused = group({ holding: 0, use: { ...group().use, running: 0, total: 0 } });
     const asked = serve({ ...groupPage([], true, { "GET groups/warehouse": { body: unused } }), "DELETE groups/warehouse": { status: 204 } });
@@ -170,6 +180,16 @@ describe("group", () => {
     fireEvent.click(form.getByRole("button", { name: "Delete" }));
     expect(await screen.findByText("warehouse is deleted")).toBeDefined();
     expect(asked.find((one) => one.method === "DELETE")?.query.get("comment")).toBe("no longer needed");
+  });
+
+  it("asks for no comment on a deletion that can not be", async () => {
+    serve(groupPage([], true));
+    show(<GroupPage pool="warehouse" />);
+    await press("Delete");
+    const form = await dialog();
+    expect(form.getByText(/It is in use/)).toBeDefined();
+    expect(form.getByRole("button", { name: "Delete" }).hasAttribute("disabled")).toBe(true);
+    expect(form.queryByLabelText("Comment")).toBeNull();
   });
 
   it("says how old it is to eyes alone, and how many DAGs use it", async () => {
@@ -191,6 +211,20 @@ describe("group", () => {
     fireEvent.click(form.getByRole("button", { name: "Suspend" }));
     expect(await screen.findByText("2 requests suspended")).toBeDefined();
     expect(asked.find((one) => one.method === "POST")?.body).toEqual({ comment: null, request_ids: [1, 2] });
+  });
+
+  it.each([
+    [["no_room", "no_room"], ["Suspend"]],
+    [["suspended", "suspended"], ["Unsuspend"]],
+    [["no_room", "suspended"], ["Suspend", "Unsuspend"]],
+  ])("offers for %j %j", async (codes, offered) => {
+    serve(groupPage(codes.map((reason_code, at) => waiter({ reason_code, request_id: at + 1 })), true));
+    show(<GroupPage pool="warehouse" />);
+    fireEvent.click(await screen.findByLabelText("Select all of this page"));
+    const bar = within(screen.getByRole("group", { name: "Selected requests" }));
+    expect(bar.getAllByRole("button", { name: /uspend/ }).map((button) => button.textContent)).toEqual(offered);
+    fireEvent.click(bar.getByRole("button", { name: "Deselect" }));
+    expect(screen.queryByText("2 requests selected")).toBeNull();
   });
 
   it("offers no lever to a viewer, nor on a row of a DAG that he may not change", async () => {
@@ -222,6 +256,13 @@ describe("group", () => {
     await waitFor(() => expect(asked.some((one) => one.query.get("search") === "copy")).toBe(true));
   });
 
+  it("links an ended request to its run", async () => {
+    const past = { ...waiter(), admission: "queue", comment: null, end_reason: "ended", ended_at: "2026-11-30T02:00:00Z", held_seconds: 2, waited_seconds: 247 };
+    serve({ ...groupPage([], false), "GET ended/warehouse": { body: { hidden: 0, requests: [past], total: 1 } } });
+    show(<GroupPage pool="warehouse" />, "/plugin/slot-groups?group=warehouse&tab=history");
+    expect((await screen.findByRole("link", { name: "morning" })).getAttribute("href")).toBe("/dags/load_orders/runs/morning");
+  });
+
   it("turns to the page on which a request stands", async () => {
     const asked = serve({
       ...groupPage([], true),
@@ -239,11 +280,15 @@ describe("group", () => {
     expect(await screen.findByText("Request 77 neither waits nor holds: it has ended")).toBeDefined();
   });
 
-  it("shows a refusal of the whole page with its remedy", async () => {
-    serve({ ...overview([], true), "GET groups/gone": { body: { detail: "there is no slot group 'gone'", remedy: "make one" }, status: 404 } });
+  it.each([
+    [404, "Choose a group in the overview, or make one or adopt a pool there."],
+    [503, "run the migration"],
+  ])("shows a refusal of the whole page with its remedy: %d", async (status, remedy) => {
+    serve({ ...overview([], true), "GET groups/gone": { body: { detail: "there is no slot group 'gone'", remedy: "run the migration" }, status } });
     show(<GroupPage pool="gone" />);
-    expect(await screen.findByText("there is no slot group 'gone'")).toBeDefined();
-    expect(screen.getByText("make one")).toBeDefined();
+    expect(await screen.findByText("There is no slot group 'gone'")).toBeDefined();
+    expect(screen.getByText(remedy)).toBeDefined();
+    expect(screen.getByRole("link", { name: "See all slot groups" })).toBeDefined();
   });
 });
 
@@ -275,6 +320,15 @@ describe("tab", () => {
     const steps = within(await screen.findByRole("list", { name: "Timeline" })).getAllByRole("listitem");
     expect(steps.map((step) => step.textContent)).toEqual([expect.stringContaining("waiting since"), "now, 1 m 4 s", "start in 1 d – 2 d"]);
     expect(steps[1]?.getAttribute("aria-current")).toBe("step");
+  });
+
+  it.each([null, "warehouse"])("says of a task that has ended what has been, group %s", async (pool) => {
+    const sentence = "it has ended: success; in slot group 'warehouse' it waited 247 s, was let in by its turn and held its slots for 2 s";
+    serve({ ...groupPage([], true), "GET explain": { body: { checks: [], name: "", pool, request: null, sentence } } });
+    show(tab);
+    expect((await screen.findByRole("heading", { level: 2 })).textContent).toBe(`I${sentence.slice(1)}`);
+    expect(screen.queryByText("Every limit, checked now")).toBeNull();
+    expect(screen.queryByTestId("reason")).toBeNull();
   });
 
   it("answers for a task of no group", async () => {

@@ -6,12 +6,14 @@ import { stepsOf } from "../src/components/Timeline";
 import { segments } from "../src/components/UseBar";
 import { asFile, fromFile } from "../src/lib/groupFile";
 import { groupLink, taskLink } from "../src/lib/host";
+import { axisSize, isolated } from "../src/lib/plot";
 import { between, duration, moment, timeZone } from "../src/lib/time";
 import {
   bypassWords,
   change,
   doneWords,
   forceWords,
+  forcedWords,
   importWords,
   resumeWords,
   sentence,
@@ -67,6 +69,20 @@ describe("what an action will do", () => {
     expect(forceWords(group(), [paused]).join(" ")).toContain("does not pass still holds load_orders › copy: the DAG is paused");
   });
 
+  it("says that a forced start goes past a pause too", () => {
+    expect(forceWords(group({ mode: "paused" }), [waiter()])[0]).toContain("let in at once, past the queue and the pause: use");
+  });
+
+  it("warns of what still holds a request that was forced", () => {
+    const free = waiter({ reason: "is let in now", reason_code: "next_in" });
+    const held = waiter({ reason: "DAG 'load' is paused", reason_code: "dag_paused" });
+    expect(forcedWords("load › copy", [free])).toBe("load › copy started by force");
+    expect(forcedWords("load › copy", [held])).toEqual({ warning: "load › copy forced; still held: DAG 'load' is paused" });
+    expect(forcedWords("3 requests", [free, held, held])).toEqual({
+      warning: "3 requests forced; 2 still held: DAG 'load' is paused",
+    });
+  });
+
   it("knows no overdraft without a limit", () => {
     expect(forceWords(group({ slots: -1 }), [waiter()])).toEqual([
       "load_orders › copy is let in at once, past the queue: use will be 5, no limit.",
@@ -79,7 +95,9 @@ describe("what an action will do", () => {
   });
 
   it("says what the modes mean", () => {
-    expect(bypassWords(group({ waiting: 3 }))[0]).toContain("Use will be 7 of 4, or more");
+    expect(bypassWords(group({ waiting: 3 }))[0]).toContain("up to 3 waiters now");
+    expect(bypassWords(group({ waiting: 3 }))[0]).toContain("Use may be 7 of 4, or more");
+    expect(bypassWords(group())[0]).toContain("nobody waits now. Use is 4 of 4.");
     expect(resumeWords(group({ slots: 6, waiting: 3 }))[0]).toContain("3 wait, 2 slots are free");
     expect(resumeWords(group({ slots: 2 }))[0]).toContain("the overdraft is paid back");
   });
@@ -204,6 +222,19 @@ describe("the timeline of a request", () => {
   it("begins with the hold of a holder", () => {
     const [first] = stepsOf(waiter({ position: null, state: "granted" }));
     expect(first?.text).toContain("holding since");
+  });
+});
+
+describe("a chart", () => {
+  it("has room for its widest label", () => {
+    expect(axisSize(["0 s", "12 m 40 s"])).toBeGreaterThan(80);
+    expect(axisSize(["0", "5"])).toBe(40);
+    expect(axisSize(null)).toBe(40);
+  });
+
+  it("shows values by a dot to which no line leads", () => {
+    expect(isolated([0, null, 3, null, 4, 5, null, 6])).toEqual([0, 2, 7]);
+    expect(isolated([null, null])).toEqual([]);
   });
 });
 

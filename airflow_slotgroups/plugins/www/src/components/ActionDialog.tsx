@@ -3,6 +3,7 @@ import { Button, CloseButton, Dialog, Field, Portal, Stack, Text, Textarea } fro
 import { useRef, useState, type FormEvent, type ReactNode } from "react";
 
 import { ApiError } from "../api/client";
+import type { Said } from "../lib/words";
 import { ErrorNotice } from "./ui";
 
 export type Action = {
@@ -12,8 +13,10 @@ export type Action = {
   danger?: boolean;
   /** Whether the button can be pressed. */
   ready?: boolean;
+  /** It can not be done as things are, whatever is filled in: there is nothing to comment on. */
+  refused?: boolean;
   /** Does it; what it returns is announced. */
-  run: (comment: string | null) => Promise<string>;
+  run: (comment: string | null) => Promise<Said>;
   title: string;
   words?: string[];
 };
@@ -25,7 +28,7 @@ export const ActionDialog = ({
 }: {
   action: Action;
   onClose: () => void;
-  onDone: (said: string) => void;
+  onDone: (said: Said) => void;
 }) => {
   const [comment, setComment] = useState("");
   const [busy, setBusy] = useState(false);
@@ -69,17 +72,19 @@ export const ActionDialog = ({
                   <Stack aria-live="polite" gap={2}>
                     {action.words?.map((line) => <Text key={line}>{line}</Text>)}
                   </Stack>
-                  <Field.Root>
-                    <Field.Label>Comment</Field.Label>
-                    <Textarea
-                      maxLength={10_000}
-                      onChange={(event) => setComment(event.target.value)}
-                      ref={first}
-                      rows={2}
-                      value={comment}
-                    />
-                    <Field.HelperText>Why; kept in the audit log.</Field.HelperText>
-                  </Field.Root>
+                  {action.refused === true ? null : (
+                    <Field.Root>
+                      <Field.Label>Comment</Field.Label>
+                      <Textarea
+                        maxLength={10_000}
+                        onChange={(event) => setComment(event.target.value)}
+                        ref={first}
+                        rows={2}
+                        value={comment}
+                      />
+                      <Field.HelperText>Why; kept in the audit log.</Field.HelperText>
+                    </Field.Root>
+                  )}
                   <ErrorNotice error={error} />
                 </Stack>
               </Dialog.Body>
@@ -89,7 +94,7 @@ export const ActionDialog = ({
                 </Button>
                 <Button
                   colorPalette={action.danger === true ? "danger" : "brand"}
-                  disabled={action.ready === false}
+                  disabled={action.ready === false || action.refused === true}
                   loading={busy}
                   type="submit"
                 >

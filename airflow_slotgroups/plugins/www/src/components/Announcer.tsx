@@ -2,17 +2,18 @@
 import { Box, CloseButton } from "@chakra-ui/react";
 import { createContext, useCallback, useContext, useEffect, useState, type ReactNode } from "react";
 
+import type { Said } from "../lib/words";
 import { Notice } from "./ui";
 
-const Context = createContext<(text: string) => void>(() => undefined);
+const Context = createContext<(said: Said) => void>(() => undefined);
 
 export const useAnnounce = () => useContext(Context);
 
 const STAYS_MS = 8000;
 
 export const Announcer = ({ children }: { children: ReactNode }) => {
-  const [said, setSaid] = useState<{ at: number; text: string }>();
-  const announce = useCallback((text: string) => setSaid({ at: Date.now(), text }), []);
+  const [said, setSaid] = useState<{ at: number; what: Said }>();
+  const announce = useCallback((what: Said) => setSaid({ at: Date.now(), what }), []);
   useEffect(() => {
     const timer = setTimeout(() => setSaid(undefined), STAYS_MS);
     return () => clearTimeout(timer);
@@ -32,8 +33,8 @@ export const Announcer = ({ children }: { children: ReactNode }) => {
         {said === undefined ? null : (
           <Notice
             action={<CloseButton aria-label="Close message" onClick={() => setSaid(undefined)} size="xs" />}
-            status="success"
-            title={said.text}
+            status={typeof said.what === "string" ? "success" : "warning"}
+            title={typeof said.what === "string" ? said.what : said.what.warning}
           />
         )}
       </Box>

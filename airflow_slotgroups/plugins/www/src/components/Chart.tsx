@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import css from "uplot/dist/uPlot.min.css?inline";
 
+import { axisSize, isolated } from "../lib/plot";
 import { dayMonth, clock, timeZone } from "../lib/time";
 
 export type Line = {
@@ -13,6 +14,8 @@ export type Line = {
   filled?: boolean;
   label: string;
   values: (number | null)[];
+  /** In pixels; a wide line is seen on both sides of a thin one that is drawn over it. */
+  width?: number;
 };
 
 const HEIGHT = 160;
@@ -40,11 +43,18 @@ const useTheme = (): number => {
   return changes;
 };
 
+const LINE_PX = 2;
+
 const series = (line: Line): uPlot.Series => ({
   label: line.label,
+  points: {
+    fill: color(line.color),
+    filter: (plot, at) => isolated(plot.data[at] as Line["values"]),
+    size: 2 * (line.width ?? LINE_PX) + 1,
+  },
   spanGaps: false,
   stroke: color(line.color),
-  width: line.dashed === true ? 1 : 2,
+  width: line.dashed === true ? 1 : line.width ?? LINE_PX,
   ...(line.dashed === true ? { dash: [5, 4] } : {}),
   ...(line.filled === true ? { fill: `color-mix(in srgb, ${color(line.color)} 30%, transparent)` } : {}),
   ...(line.filled === true || line.dashed === true ? { paths: uPlot.paths.stepped?.({ align: 1 }) as uPlot.Series.PathBuilder } : {}),
@@ -92,7 +102,7 @@ export const Chart = ({
     const zone = timeZone();
     const made = new uPlot(
       {
-        axes: [{ ...axis(), values: (_plot, splits) => splits.map((at) => tick(at, latest.current[0] as number[], zone)) }, { ...axis(), size: 60, values: (_plot, splits) => splits.map(format) }],
+        axes: [{ ...axis(), values: (_plot, splits) => splits.map((at) => tick(at, latest.current[0] as number[], zone)) }, { ...axis(), size: (_plot, labels) => axisSize(labels), values: (_plot, splits) => splits.map(format) }],
         cursor: { drag: { setScale: false } },
         height: HEIGHT,
         legend: { show: false },

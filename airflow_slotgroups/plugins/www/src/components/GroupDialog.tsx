@@ -3,7 +3,7 @@ import { Checkbox } from "@chakra-ui/react";
 import { useState } from "react";
 
 import { type Group, type ModeVerb, api } from "../api/client";
-import { bypassWords, count, dissolveWords, pauseWords, resumeWords } from "../lib/words";
+import { type Said, bypassWords, count, dissolveWords, pauseWords, resumeWords } from "../lib/words";
 import { type Action, ActionDialog } from "./ActionDialog";
 import { SettingsDialog } from "./SettingsDialog";
 
@@ -25,7 +25,7 @@ export const LABELS: Record<GroupAction, string> = {
   resume: "Resume",
 };
 
-type Props = { group: Group; onClose: () => void; onDone: (said: string) => void };
+type Props = { group: Group; onClose: () => void; onDone: (said: Said) => void };
 
 const SAID: Record<ModeVerb, string> = { bypass: "has no limit now", pause: "is paused", resume: "is active" };
 const WORDS: Record<ModeVerb, (group: Group) => string[]> = {
@@ -50,7 +50,7 @@ const deleteAction = (group: Group): Action => {
   return {
     button: "Delete",
     danger: true,
-    ready: !inUse,
+    refused: inUse,
     run: async (comment) => {
       await api.delete(group.pool, comment);
       return `${group.pool} is deleted`;

@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 
 import { type Group, api } from "../api/client";
 import { type Fields, fromFile } from "../lib/groupFile";
-import { doneWords, importWords } from "../lib/words";
+import { type Said, doneWords, importWords } from "../lib/words";
 import { type Action, ActionDialog } from "./ActionDialog";
 
 type Chosen = { entries?: Fields; fault?: string; name: string };
@@ -24,7 +24,7 @@ export const ImportDialog = ({
 }: {
   groups: Group[];
   onClose: () => void;
-  onDone: (said: string) => void;
+  onDone: (said: Said) => void;
 }) => {
   const [chosen, setChosen] = useState<Chosen>();
   const [adopt, setAdopt] = useState(false);

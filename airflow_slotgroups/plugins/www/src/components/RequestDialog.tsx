@@ -3,7 +3,7 @@ import { Field, Input } from "@chakra-ui/react";
 import { useState } from "react";
 
 import { type Group, type SlotRequest, api } from "../api/client";
-import { count, forceWords, suspendWords, taskName, topWords, unsuspendWords } from "../lib/words";
+import { type Said, forceWords, forcedWords, namesOf, suspendWords, topWords, unsuspendWords } from "../lib/words";
 import { type Action, ActionDialog } from "./ActionDialog";
 
 export type Lever = "force-start" | "priority" | "suspend" | "to-top" | "unsuspend";
@@ -11,9 +11,6 @@ export type Lever = "force-start" | "priority" | "suspend" | "to-top" | "unsuspe
 export type Pull = { lever: Lever; requests: SlotRequest[] };
 
 const INT32 = 2 ** 31;
-
-const what = (requests: SlotRequest[]) =>
-  requests.length === 1 && requests[0] ? taskName(requests[0]) : count(requests.length, "request");
 
 export const RequestDialog = ({
   group,
@@ -23,19 +20,18 @@ export const RequestDialog = ({
 }: {
   group: Group;
   onClose: () => void;
-  onDone: (said: string) => void;
+  onDone: (said: Said) => void;
   pull: Pull;
 }) => {
   const [priority, setPriority] = useState(String(requests[0]?.priority ?? 0));
   const ids = requests.map((request) => request.request_id);
-  const name = what(requests);
+  const name = namesOf(requests);
   const number = Number(priority);
   const valid = priority.trim() !== "" && Number.isInteger(number) && number >= -INT32 && number < INT32;
 
-  const act = (verb: "force-start" | "suspend" | "unsuspend", said: string) => async (comment: string | null) => {
-    const { requests: now } = await api.act(verb, group.pool, ids, comment);
-    const held = verb === "force-start" ? now.find((one) => one.state === "waiting" && one.reason_code !== "next_in") : undefined;
-    return held?.reason ? `${said}. Still held: ${held.reason}` : said;
+  const act = (verb: "suspend" | "unsuspend", said: string) => async (comment: string | null) => {
+    await api.act(verb, group.pool, ids, comment);
+    return said;
   };
   const prioritize = (to: number | null, said: string) => async (comment: string | null) => {
     await api.prioritize(group.pool, ids, to, comment);
@@ -46,7 +42,7 @@ export const RequestDialog = ({
     "force-start": () => ({
       button: "Force start",
       danger: true,
-      run: act("force-start", `${name} started by force`),
+      run: async (comment) => forcedWords(name, (await api.act("force-start", group.pool, ids, comment)).requests),
       title: `Force start ${name}?`,
       words: forceWords(group, requests),
     }),

@@ -3,11 +3,10 @@ import { Box, Button, Table, Text, chakra } from "@chakra-ui/react";
 import { memo, useEffect, useRef } from "react";
 
 import type { SlotRequest } from "../api/client";
-import { runLink } from "../lib/host";
 import { between, duration, moment } from "../lib/time";
 import { taskName } from "../lib/words";
 import type { Lever } from "./RequestDialog";
-import { Framed, TaskName, To } from "./ui";
+import { Framed, RunName, TaskName } from "./ui";
 
 // One of these for each of a hundred rows: a plain one is enough.
 const Tick = chakra("input", { base: { accentColor: "brand.solid", boxSize: "14px", cursor: "pointer" } });
@@ -20,11 +19,6 @@ type RowProps = {
   request: SlotRequest;
   selected: boolean;
 };
-
-const Run = ({ request }: { request: SlotRequest }) =>
-  request.dag_id === null || request.run_id === null ? null : (
-    <To to={runLink(request.dag_id, request.run_id)}>{request.run_id}</To>
-  );
 
 const Why = ({ request }: { request: SlotRequest }) => (
   <>
@@ -74,7 +68,7 @@ const Row = memo(
           <TaskName request={request} />
         </Table.Cell>
         <Table.Cell>
-          <Run request={request} />
+          <RunName request={request} />
         </Table.Cell>
         <Table.Cell textAlign="end">
           {acts ? (

@@ -3,7 +3,7 @@ import { Checkbox, Field, HStack, Input, NativeSelect, Text } from "@chakra-ui/r
 import { useEffect, useState, type ReactNode } from "react";
 
 import { ApiError, type Group, type GroupSettings, api } from "../api/client";
-import { UNLIMITED, sizeWords } from "../lib/words";
+import { type Said, UNLIMITED, sizeWords } from "../lib/words";
 import { type Action, ActionDialog } from "./ActionDialog";
 import { ErrorNotice } from "./ui";
 
@@ -139,7 +139,7 @@ export const SettingsDialog = ({
   /** Names that are taken. */
   groups?: string[];
   onClose: () => void;
-  onDone: (said: string) => void;
+  onDone: (said: Said) => void;
   purpose: Purpose;
 }) => {
   // As it was when the dialog opened: what others change meanwhile is not undone.

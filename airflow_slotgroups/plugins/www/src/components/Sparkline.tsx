@@ -30,7 +30,7 @@ export const Sparkline = ({ group }: { group: Group }) => {
   return (
     <chakra.svg
       aria-label={label}
-      color="info.solid"
+      color="fg.info"
       height={`${HEIGHT}px`}
       overflow="visible"
       role="img"

@@ -1,4 +1,4 @@
-import { Box, Flex, HStack, Text } from "@chakra-ui/react";
+import { Box, type BoxProps, Flex, HStack, Text } from "@chakra-ui/react";
 
 import type { Group, Use } from "../api/client";
 import { UNLIMITED, limitless, useOf } from "../lib/words";
@@ -27,19 +27,23 @@ export const segments = (group: Group): Part[] => {
   return [
     ...within,
     { color: "over", label: "over capacity", slots: Math.max(0, group.use.total - size) },
-    { color: "bg.emphasized", label: "free", slots: room },
+    { color: "free", label: "free", slots: room },
   ].filter((part) => part.slots > 0);
 };
 
-const fill = (color: string) => (color === "over" ? { backgroundImage: STRIPES } : { bg: color });
+// Quiet beside what is in use, with an outline that stands out from the ground in both themes.
+const FREE = { bg: "border.emphasized", boxShadow: "inset 0 0 0 1px var(--chakra-colors-fg-subtle)" };
 
-export const UseBar = ({ group, width = "230px" }: { group: Group; width?: string }) => {
+const fill = (color: string) =>
+  color === "over" ? { backgroundImage: STRIPES } : color === "free" ? FREE : { bg: color };
+
+export const UseBar = ({ group, width = "230px" }: { group: Group; width?: BoxProps["width"] }) => {
   const shown = segments(group);
   const label = `${useOf(group.use.total, group.slots)} in use: ${shown.map((part) => `${part.slots} ${part.label}`).join(", ") || "nothing"}`;
   return (
     <Flex
       aria-label={label}
-      bg="bg.emphasized"
+      {...FREE}
       borderRadius="sm"
       height="16px"
       maxWidth="100%"
@@ -60,7 +64,7 @@ export const Legend = () => (
     {[
       ...parts({ deferred: 0, outside: 0, queued: 0, running: 0, sections: 0, starting: 0, total: 0 }),
       { color: "over", label: "over capacity" },
-      { color: "bg.emphasized", label: "free" },
+      { color: "free", label: "free" },
     ].map((part) => (
       <HStack gap={1.5} key={part.label}>
         <Box borderRadius="xs" boxSize="10px" {...fill(part.color)} />

@@ -4,7 +4,7 @@ import { useEffect, useState, type ReactNode } from "react";
 import { Link as RouterLink } from "react-router-dom";
 
 import type { ApiError, Group, Problem, SlotRequest } from "../api/client";
-import { type TaskOf, taskLink } from "../lib/host";
+import { type TaskOf, runLink, taskLink } from "../lib/host";
 import { duration } from "../lib/time";
 import { taskName } from "../lib/words";
 
@@ -25,6 +25,11 @@ export const TaskName = ({ request }: { request: TaskOf & { kind: SlotRequest["k
     </>
   );
 };
+
+export const RunName = ({ request }: { request: TaskOf }) =>
+  request.dag_id === null || request.run_id === null ? null : (
+    <To to={runLink(request.dag_id, request.run_id)}>{request.run_id}</To>
+  );
 
 const MODES: Record<Group["mode"], { palette: string; text: string }> = {
   active: { palette: "green", text: "active" },
@@ -104,9 +109,15 @@ export const Empty = ({ action, children, title }: { action?: ReactNode; childre
   </Box>
 );
 
+// Some systems hide the bars of what can be scrolled: nobody looks for columns that he does not know of.
+const SCROLL_BAR = {
+  "&::-webkit-scrollbar": { height: "10px" },
+  "&::-webkit-scrollbar-thumb": { bg: "fg.subtle", borderRadius: "full" },
+};
+
 /** A table in a frame, which scrolls sideways where it must. */
 export const Framed = ({ children }: { children: ReactNode }) => (
-  <Table.ScrollArea borderRadius="md" borderWidth="1px" css={{ "& tbody tr:last-of-type td": { borderBottomWidth: 0 }, whiteSpace: "normal" }}>
+  <Table.ScrollArea borderRadius="md" borderWidth="1px" css={{ ...SCROLL_BAR, "& tbody tr:last-of-type td": { borderBottomWidth: 0 }, whiteSpace: "normal" }}>
     {children}
   </Table.ScrollArea>
 );

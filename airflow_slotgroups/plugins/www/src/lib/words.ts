@@ -7,6 +7,9 @@ export const UNLIMITED = -1;
 export const count = (number: number, one: string, many = `${one}s`): string =>
   `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
+/** What is said of an action that was done: a text, or a warning where it was done in part. */
+export type Said = string | { warning: string };
+
 /** With a capital, unless it begins with a name of Airflow's. */
 export const sentence = (text: string): string =>
   /^\w*_/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
@@ -24,7 +27,7 @@ export const taskName = (request: Pick<SlotRequest, "dag_id" | "map_index" | "ta
   return `${request.dag_id} › ${request.task_id ?? ""}${mapped}`;
 };
 
-const namesOf = (requests: SlotRequest[]): string =>
+export const namesOf = (requests: SlotRequest[]): string =>
   requests.length === 1 && requests[0] ? taskName(requests[0]) : count(requests.length, "request");
 
 /** Reasons that a forced start does not pass. */
@@ -44,8 +47,9 @@ export const forceWords = (group: Group, requests: SlotRequest[]): string[] => {
   const used = group.use.total + slots;
   const over = group.slots === UNLIMITED ? 0 : Math.max(0, used - group.slots);
   const held = requests.filter((request) => STAYS.has(request.reason_code));
+  const past = group.mode === "paused" ? "the queue and the pause" : "the queue";
   const lines = [
-    `${namesOf(requests)} ${requests.length === 1 ? "is" : "are"} let in at once, past the queue: use will be ${useOf(used, group.slots)}.`,
+    `${namesOf(requests)} ${requests.length === 1 ? "is" : "are"} let in at once, past ${past}: use will be ${useOf(used, group.slots)}.`,
   ];
   if (over > 0 && group.mode !== "bypass") {
     lines.push(`That is an overdraft of ${count(over, "slot")}, paid back before anybody else is let in.`);
@@ -54,6 +58,18 @@ export const forceWords = (group: Group, requests: SlotRequest[]): string[] => {
     lines.push(`What a forced start does not pass still holds ${taskName(request)}: ${request.reason ?? ""}.`);
   }
   return lines;
+};
+
+const MOST_REASONS = 3;
+
+/** What came of a forced start; a warning where something holds one of them still. */
+export const forcedWords = (name: string, now: SlotRequest[]): Said => {
+  const held = now.filter((request) => request.state === "waiting" && request.reason_code !== "next_in");
+  if (held.length === 0) return `${name} started by force`;
+  const reasons = [...new Set(held.map((request) => request.reason ?? request.reason_code))];
+  const more = reasons.length > MOST_REASONS ? "; …" : "";
+  const some = held.length < now.length ? `${held.length} ` : "";
+  return { warning: `${name} forced; ${some}still held: ${reasons.slice(0, MOST_REASONS).join("; ")}${more}` };
 };
 
 export const topWords = (requests: SlotRequest[]): string[] => [
@@ -84,10 +100,14 @@ export const resumeWords = (group: Group): string[] => {
 };
 
 export const bypassWords = (group: Group): string[] => {
-  // Each waiter takes one slot at least.
+  // Which of them something else holds is not known here; each takes one slot at least.
   const used = group.use.total + group.waiting;
+  const now =
+    group.waiting > 0
+      ? `up to ${count(group.waiting, "waiter")} now; those that are suspended or held by a limit of Airflow's stay. Use may be ${useOf(used, group.slots)}, or more where tasks take several slots.`
+      : `nobody waits now. Use is ${useOf(used, group.slots)}.`;
   return [
-    `The limit is lifted: everybody is let in, ${count(group.waiting, "waiter")} now. Use will be ${useOf(used, group.slots)}${group.waiting > 0 ? ", or more where tasks take several slots" : ""}.`,
+    `The limit is lifted, and everybody is let in: ${now}`,
     "The size counts again after Resume.",
   ];
 };

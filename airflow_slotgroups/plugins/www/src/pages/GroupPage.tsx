@@ -12,7 +12,7 @@ import { PAGE } from "../lib/host";
 import { duration } from "../lib/time";
 import { useMe } from "../lib/useMe";
 import { usePoll } from "../lib/usePoll";
-import { count, useOf } from "../lib/words";
+import { type Said, count, sentence, useOf } from "../lib/words";
 import { AuditLog } from "./AuditLog";
 import { History } from "./History";
 import { Holders } from "./Holders";
@@ -24,6 +24,9 @@ const USED_MS = { seen: 30_000, unseen: 300_000 };
 
 const TABS = ["queue", "holders", "history", "used", "audit"] as const;
 type Tab = (typeof TABS)[number];
+
+/** The name is unknown, or that of an ordinary pool: the API's remedy speaks of commands. */
+const NO_GROUP = new Set([404, 409]);
 
 const settingsLine = (group: Group): string =>
   [
@@ -144,7 +147,7 @@ export const GroupPage = ({ pool }: { pool: string }) => {
     show({ page: foundPage === 0 ? undefined : String(foundPage + 1), tab: foundTab === "queue" ? undefined : foundTab }),
   );
 
-  const done = (said: string) => {
+  const done = (said: Said) => {
     announce(said);
     if (picked === "delete" || picked === "dissolve") void navigate(PAGE);
     else refresh();
@@ -160,8 +163,8 @@ export const GroupPage = ({ pool }: { pool: string }) => {
       <Stack gap={4}>
         {crumbs}
         {error === undefined ? <Spinner aria-label="Loading" /> : (
-          <Empty action={<To to={PAGE}>See all slot groups</To>} title={error.message}>
-            {error.remedy}
+          <Empty action={<To to={PAGE}>See all slot groups</To>} title={sentence(error.message)}>
+            {NO_GROUP.has(error.status) ? "Choose a group in the overview, or make one or adopt a pool there." : error.remedy}
           </Empty>
         )}
       </Stack>

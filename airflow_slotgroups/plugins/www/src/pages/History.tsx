@@ -4,7 +4,7 @@ import { useState } from "react";
 
 import { type Bucket, type Ended, api } from "../api/client";
 import { Chart } from "../components/Chart";
-import { Empty, ErrorNotice, Framed, PAGE_SIZE, Pager, TaskName } from "../components/ui";
+import { Empty, ErrorNotice, Framed, PAGE_SIZE, Pager, RunName, TaskName } from "../components/ui";
 import { duration, moment } from "../lib/time";
 import { usePoll } from "../lib/usePoll";
 import { count } from "../lib/words";
@@ -49,7 +49,7 @@ const Charts = ({ buckets }: { buckets: Bucket[] }) => {
         title="Slots in use"
       />
       <Chart
-        lines={[{ color: "info.solid", filled: true, label: "most waiting", values: waiting }]}
+        lines={[{ color: "fg.info", filled: true, label: "most waiting", values: waiting }]}
         summary={`${Math.max(0, ...waiting)} at most`}
         times={times}
         title="Waiters"
@@ -57,8 +57,8 @@ const Charts = ({ buckets }: { buckets: Bucket[] }) => {
       <Chart
         format={duration}
         lines={[
-          { color: "info.solid", label: "median", values: medians },
-          { color: "orange.solid", label: "95 % wait less", values: p95 },
+          { color: "orange.solid", label: "95 % wait less", values: p95, width: 5 },
+          { color: "fg.info", label: "median", values: medians },
         ]}
         summary={`median ${longest(medians)}`}
         times={times}
@@ -89,7 +89,9 @@ const Row = ({ request }: { request: Ended }) => (
     <Table.Cell>
       <TaskName request={request} />
     </Table.Cell>
-    <Table.Cell>{request.run_id}</Table.Cell>
+    <Table.Cell>
+      <RunName request={request} />
+    </Table.Cell>
     <Table.Cell textAlign="end">{request.priority}</Table.Cell>
     <Table.Cell textAlign="end">{request.slots}</Table.Cell>
     <Table.Cell textAlign="end" whiteSpace="nowrap">

@@ -15,7 +15,7 @@ import { groupLink } from "../lib/host";
 import { duration, moment, secondsSince } from "../lib/time";
 import { useMe } from "../lib/useMe";
 import { usePoll } from "../lib/usePoll";
-import { UNLIMITED, count } from "../lib/words";
+import { type Said, UNLIMITED, count } from "../lib/words";
 
 const HEALTH_MS = 10_000;
 
@@ -78,7 +78,7 @@ const Row = ({ group, me, onPick }: { group: Group; me: Me; onPick: (action: Gro
       )}
     </Table.Cell>
     <Table.Cell>
-      <UseBar group={group} />
+      <UseBar group={group} width={{ base: "120px", xl: "230px" }} />
     </Table.Cell>
     <Table.Cell textAlign="end" whiteSpace="nowrap">
       <UseText group={group} />
@@ -171,7 +171,7 @@ export const Overview = () => {
   const [failed, setFailed] = useState<ApiError>();
   const [picked, setPicked] = useState<{ action: GroupAction; group: Group }>();
 
-  const done = (said: string) => {
+  const done = (said: Said) => {
     announce(said);
     refresh();
   };

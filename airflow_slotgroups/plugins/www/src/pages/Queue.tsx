@@ -8,7 +8,7 @@ import { type Lever, type Pull, RequestDialog } from "../components/RequestDialo
 import { RequestTable } from "../components/RequestTable";
 import { Empty, ErrorNotice, PAGE_SIZE, Pager } from "../components/ui";
 import { usePoll } from "../lib/usePoll";
-import { count } from "../lib/words";
+import { type Said, count } from "../lib/words";
 
 const TYPING_MS = 300;
 
@@ -19,6 +19,15 @@ const BULK: [Lever, string][] = [
   ["suspend", "Suspend"],
   ["unsuspend", "Unsuspend"],
 ];
+
+const suspended = (request: SlotRequest): boolean => request.reason_code === "suspended";
+
+/** Those that change something of one at least of the selected. */
+const leversOn = (requests: SlotRequest[]) =>
+  BULK.filter(
+    ([lever]) =>
+      (lever !== "suspend" || !requests.every(suspended)) && (lever !== "unsuspend" || requests.some(suspended)),
+  );
 
 /** The text that is searched for once typing rests. */
 const useRested = (text: string): string => {
@@ -87,7 +96,7 @@ export const Queue = ({
     return shown === undefined && rows !== undefined && data !== undefined && data.total <= PAGE_SIZE ? [] : [shown ?? old];
   });
 
-  const done = (said: string) => {
+  const done = (said: Said) => {
     announce(said);
     setSelected(new Map());
     refresh();
@@ -114,13 +123,13 @@ export const Queue = ({
             <Text color="fg.muted" fontSize="sm">
               {count(chosen.length, "request")} selected
             </Text>
-            {BULK.map(([lever, label]) => (
+            {leversOn(chosen).map(([lever, label]) => (
               <Button key={lever} onClick={() => setPull({ lever, requests: chosen })} size="xs" variant="outline">
                 {label}
               </Button>
             ))}
             <Button onClick={() => setSelected(new Map())} size="xs" variant="ghost">
-              Clear
+              Deselect
             </Button>
           </HStack>
         )}

@@ -19,9 +19,12 @@ const HOLDERS = 10;
 /** What is told beside the limits. */
 const TOLD = new Set(["slot_group_ahead", "slot_group_holders"]);
 
+/** Nothing is checked of a task instance that has ended: its sentence says what has been. */
+const hasEnded = (explanation: Explanation): boolean => explanation.checks.length === 0;
+
 const Title = ({ explanation, group }: { explanation: Explanation; group: Group | undefined }) => {
   const { pool, request } = explanation;
-  if (pool === null || pool === undefined) return <>{sentence(explanation.sentence)}</>;
+  if (pool === null || pool === undefined || hasEnded(explanation)) return <>{sentence(explanation.sentence)}</>;
   const link = <To to={groupLink(pool, request?.request_id)}>{pool}</To>;
   if (request === null || request === undefined) return <>Waits for {link}, far behind</>;
   if (request.state === "waiting") {
@@ -50,9 +53,10 @@ const Where = ({
   offers: boolean;
   onLever: (lever: Lever) => void;
 }) => {
-  const request = explanation.request ?? undefined;
+  const ended = hasEnded(explanation);
+  const request = ended ? undefined : explanation.request ?? undefined;
   const waits = request?.state === "waiting";
-  const shown = waits ? request.reason : request?.reason ?? (explanation.pool ? explanation.sentence : null);
+  const shown = waits ? request.reason : request?.reason ?? (explanation.pool && !ended ? explanation.sentence : null);
   return (
     <Box borderRadius="md" borderWidth={1} p={4}>
       <Heading as="h2" size="lg">
@@ -200,9 +204,9 @@ export const TaskTab = ({ dagId = "", mapIndex = "-1", runId = "", taskId = "" }
           {problem.remedy}
         </Notice>
       ))}
-      <SimpleGrid columns={{ base: 1, lg: group === undefined ? 1 : 2 }} gap={4}>
+      <SimpleGrid columns={{ base: 1, lg: group === undefined || hasEnded(explanation) ? 1 : 2 }} gap={4}>
         {group === undefined ? null : <HoldersNow group={group} />}
-        <Limits explanation={explanation} />
+        {hasEnded(explanation) ? null : <Limits explanation={explanation} />}
       </SimpleGrid>
       {pull === undefined || group === undefined ? null : (
         <RequestDialog
