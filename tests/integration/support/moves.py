@@ -1,0 +1,262 @@
+"""What may happen around a coordinator, one move at a time, by a number that chooses the object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from hypothesis import note
+from sqlalchemy.exc import DBAPIError
+
+from airflow_slotgroups.airflow_core.locks import is_locked
+from airflow_slotgroups.coordinator.cycle import Cycle
+from airflow_slotgroups.domain.errors import SlotGroupsError
+from airflow_slotgroups.domain.states import Strategy
+from airflow_slotgroups.domain.which import Which
+from airflow_slotgroups.models import SlotRequest
+from airflow_slotgroups.services import groups as services
+from airflow_slotgroups.services import requests
+from airflow_slotgroups.services.groups import GroupChange
+from tests.integration.support.history_dags import TASKS
+from tests.integration.support.rules import BETWEEN, UNLIMITED, key_of, look
+from tests.integration.support.scheduler import FINISHED, FakeScheduler
+from tests.integration.support.world import WHO, Key, World
+
+SIZES = (1, 2, 3, 5, 0, -1)
+
+
+class Moves:
+    """What may happen around the coordinator; each move takes a number to choose its object by."""
+
+    def __init__(self, world: World, scheduler: FakeScheduler) -> None:
+        self.world = world
+        self.scheduler = scheduler
+        self.clock = world.clock
+        self.came_again: set[int] = set()
+        """Requests whose try was scheduled anew after it ran: the next cycle gives their slots back (S32)."""
+
+    def play(self, name: str, pick: int) -> None:
+        """Make a move; one that is refused, or finds its rows locked, does not happen."""
+        self.clock.advance()
+        try:
+            getattr(self, name)(pick)
+        except SlotGroupsError as error:
+            note(f"  {name} is refused: {error}")
+        except DBAPIError as error:
+            if not is_locked(error):
+                raise
+            note(f"  {name} finds rows locked")
+
+    def choose(self, pick: int, *states: str | None, but: tuple[str | None, ...] = ()) -> Key | None:
+        """One of the task instances in those states, or in any but those."""
+        facts = look(self.world.database, self.clock.now)
+        fitting = [
+            k for k, ti in facts.tis.items() if (ti.state in states if states else ti.state not in but)
+        ]
+        return sorted(fitting)[pick % len(fitting)] if fitting else None
+
+    def with_one(self, move: str, pick: int, *states: str | None, **more: Any) -> None:
+        """Let the scheduler's `move` happen to one of the task instances in those states."""
+        key = self.choose(pick, *states, **more)
+        if key is not None:
+            note(f"  {move} {key}")
+            self.scheduler.do(move, key)
+
+    # --- The scheduler and the workers.
+
+    def due(self, pick: int) -> None:
+        self.with_one("due", pick, *BETWEEN)
+
+    def due_many(self, pick: int) -> None:
+        for number in range(4):
+            self.due(pick + 7 * number)
+
+    def queue(self, _pick: int) -> None:
+        note(f"  {self.scheduler.critical_section()} are queued")
+
+    def start(self, pick: int) -> None:
+        self.with_one("start", pick, "queued")
+
+    def go(self, pick: int) -> None:
+        """Queue what may be queued, and start some of it."""
+        self.queue(pick)
+        for number in range(3):
+            self.start(pick + number)
+
+    def defer(self, pick: int) -> None:
+        self.with_one("defer", pick, "running")
+
+    def ask(self, pick: int) -> None:
+        self.with_one("ask", pick, "running")
+
+    def resume(self, pick: int) -> None:
+        self.with_one("resume", pick, "deferred", "awaiting_input")
+
+    def succeed(self, pick: int) -> None:
+        key = self.choose(pick, "running")
+        if key is not None:
+            note(f"  {key} succeeds")
+            self.scheduler.do("end", key, "success")
+
+    def fail(self, pick: int) -> None:
+        """It fails, is killed in a restart, or its executor refuses it."""
+        key = self.choose(pick, "running", "restarting", "queued")
+        if key is not None:
+            note(f"  {key} fails")
+            self.scheduler.do("end", key, "failed")
+
+    def retry(self, pick: int) -> None:
+        self.with_one("retry", pick, "running", "restarting", "queued")
+
+    def retry_at_once(self, pick: int) -> None:
+        """So fast that it is queued again before any cycle can see it."""
+        key = self.choose(pick, "running")
+        if key is not None:
+            note(f"  {key} is retried and queued")
+            self.scheduler.do("retry", key)
+            self.scheduler.do("due", key)
+            self.queue(pick)
+
+    def reschedule(self, pick: int) -> None:
+        self.with_one("reschedule", pick, "running")
+
+    def reschedule_at_once(self, pick: int) -> None:
+        """It comes again before any cycle can see that it was gone."""
+        key = self.choose(pick, "running")
+        if key is not None:
+            note(f"  {key} is rescheduled and due")
+            granted = look(self.world.database, self.clock.now).live("granted")
+            self.scheduler.do("reschedule", key)
+            self.scheduler.do("due", key)
+            self.came_again |= {request.id for request in granted if key_of(request) == key}
+
+    def skip(self, pick: int) -> None:
+        """By a branch, a trigger rule or fail_fast: nothing tells of it."""
+        key = self.choose(pick, None, "scheduled")
+        if key is not None:
+            note(f"  {key} is skipped")
+            self.scheduler.do("mark", key, "skipped")
+
+    def requeue_stuck(self, pick: int) -> None:
+        self.with_one("requeue_stuck", pick, "queued")
+
+    def reset_orphan(self, pick: int) -> None:
+        self.with_one("reset_orphan", pick, "queued", "scheduled")
+
+    # --- People with Airflow's own means.
+
+    def clear(self, pick: int) -> None:
+        self.with_one("clear", pick, but=(None,))
+
+    def mark(self, pick: int) -> None:
+        key = self.choose(pick, but=FINISHED)
+        if key is not None:
+            state = ("failed", "success")[pick % 2]
+            note(f"  {key} is marked {state}")
+            self.scheduler.do("mark", key, state)
+
+    def delete_ti(self, pick: int) -> None:
+        self.with_one("delete_ti", pick, but=())
+
+    def delete_run(self, pick: int) -> None:
+        self.of_run("delete_run", pick)
+
+    def fail_run(self, pick: int) -> None:
+        self.of_run("fail_run", pick)
+
+    def stop_run(self, pick: int) -> None:
+        """A run goes back to queued, or on."""
+        self.of_run("set_run", pick, ("queued", "running", "running")[pick % 3])
+
+    def of_run(self, move: str, pick: int, *arguments: str) -> None:
+        """Let a move happen to one of the runs."""
+        runs = sorted(look(self.world.database, self.clock.now).runs)
+        if runs:
+            note(f"  {move} {runs[pick % len(runs)]} {arguments}")
+            self.scheduler.do(move, *runs[pick % len(runs)], *arguments)
+
+    def pause_dag(self, pick: int) -> None:
+        dag_id = sorted(TASKS)[pick % len(TASKS)]
+        note(f"  {dag_id} paused: {pick % 2 == 0}")
+        self.scheduler.do("pause", dag_id, pick % 2 == 0)
+
+    # --- People with pools and groups.
+
+    def open_pool(self, pick: int) -> None:
+        """Set the closed pool by hand; make it again when it was deleted."""
+        note(f"  P is set to {SIZES[pick % 6]} by hand")
+        self.world.pool("P", SIZES[pick % 6], include_deferred=pick % 5 == 0)
+
+    def edit_running(self, pick: int) -> None:
+        note(f"  P.running is set to {SIZES[pick % 6]} by hand")
+        with self.world.database.session() as session:
+            session.execute(
+                sa.text("UPDATE slot_pool SET slots = :slots WHERE pool = 'P.running'"),
+                {"slots": SIZES[pick % 6]},
+            )
+
+    def drop_pool(self, pick: int) -> None:
+        name = ("P", "P.running", UNLIMITED)[pick % 3]
+        note(f"  {name} is deleted")
+        self.world.drop_pool(name)
+
+    def resize(self, pick: int) -> None:
+        note(f"  P gets {SIZES[pick % 6]} slots")
+        services.set_group("P", GroupChange(slots=SIZES[pick % 6]), who=WHO)
+
+    def change(self, pick: int) -> None:
+        """Another strategy or another ageing."""
+        strategy = (Strategy.STRICT, Strategy.BACKFILL)[pick % 2]
+        ageing = (0, 1, 600)[pick % 3]
+        note(f"  P becomes {strategy} with ageing {ageing}")
+        change = GroupChange(slots=2, strategy=strategy, max_passes=2, ageing_seconds=ageing)
+        services.set_group("P", change, who=WHO)
+
+    def mode(self, pick: int) -> None:
+        mode = ("active", "paused", "bypass", "active")[pick % 4]
+        note(f"  P becomes {mode}")
+        if (
+            group := look(self.world.database, self.clock.now).groups.get("P")
+        ) and group.mode != "dissolving":
+            self.world.set_group("P", mode=mode)
+
+    def suspend(self, pick: int) -> None:
+        """Suspend one waiter, or let all of them go on."""
+        waiting = look(self.world.database, self.clock.now).live("waiting")
+        chosen = waiting[pick % len(waiting)].id if waiting and pick % 3 else None
+        is_it = SlotRequest.id == chosen if chosen else SlotRequest.live.is_(True)
+        with self.world.database.session() as session:
+            session.execute(sa.update(SlotRequest).where(is_it).values(suspended=chosen is not None))
+
+    def force(self, pick: int) -> None:
+        """Start a waiter by force."""
+        waiting = look(self.world.database, self.clock.now).live("waiting", "P")
+        if waiting:
+            chosen = waiting[pick % len(waiting)]
+            note(f"  {key_of(chosen)} is forced")
+            requests.force_start("P", [Which(request_id=chosen.id)], who=WHO)
+
+    def adopt(self, _pick: int) -> None:
+        services.adopt("P", GroupChange(), who=WHO)
+
+    def dissolve(self, _pick: int) -> None:
+        services.dissolve("P", who=WHO)
+
+    def delete_group(self, _pick: int) -> None:
+        services.delete("P", who=WHO)
+
+    # --- Time, and others like us.
+
+    def wait(self, pick: int) -> None:
+        """Longer than the lease, or than the pause after adopting."""
+        self.clock.advance((3, 61, 130)[pick % 3])
+
+    def other_cycle(self, _pick: int) -> None:
+        """A second coordinator, with a memory of its own."""
+        Cycle(self.world.database.session, self.clock).run()
+
+
+AROUND = sorted(
+    name for name in vars(Moves) if name not in {"play", "choose", "with_one", "of_run"} and name[0] != "_"
+)
+"""The names of all moves."""
