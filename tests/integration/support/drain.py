@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import note
 
+from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.services import groups as services
 from airflow_slotgroups.services.groups import GroupChange
 from tests.integration.support.history_dags import TASKS
@@ -53,8 +54,8 @@ class Drain:
         self.moves.play("adopt", 0)
         self.world.clock.advance(200)
         services.set_group("P", GroupChange(slots=4), who=WHO)
-        self.world.set_group("P", mode="active")
-        self.world.set_requests(suspended=False)
+        services.set_mode("P", Mode.ACTIVE, who=WHO)
+        self.moves.play("unsuspend", 0)
         for dag_id in TASKS:
             self.moves.scheduler.do("pause", dag_id, False)
         for dag_id, run_id in self.history.look().runs:

@@ -27,6 +27,7 @@ from tests.integration.support.rules import (
     cycle_kept_the_rules,
     key_of,
     look,
+    raised_rightly,
     when_settled,
 )
 from tests.integration.support.scheduler import FakeScheduler
@@ -36,7 +37,10 @@ PICKS = st.integers(0, 999)
 """Chooses among what is there at that moment: the remainder by its number."""
 STATEMENTS = st.integers(1, 60)
 MEANWHILE = st.sampled_from(AROUND)
-SERVICES = ("adopt", "dissolve", "resize", "change", "force")
+SERVICES = (
+    *("adopt", "dissolve", "resize", "change", "mode"),
+    *("force", "prioritize", "to_top", "suspend", "unsuspend"),
+)
 
 DAG_TABLES = (
     "dag",
@@ -119,6 +123,14 @@ class History(RuleBasedStateMachine):
         """The same, after one has ended."""
         self.moves.play("succeed", pick)
         self.flow(pick)
+
+    @rule(pick=PICKS)
+    def to_top(self, pick: int) -> None:
+        """A lever that nothing disturbs, and what it leaves."""
+        before = self.look()
+        raised = self.moves.play("to_top", pick)
+        if raised:
+            self.judge(raised_rightly(before, self.look(), "P", raised))
 
     @rule(at=STATEMENTS)
     def die_in_cycle(self, at: int) -> None:
@@ -220,7 +232,8 @@ def make_rule(name: str) -> Any:
 
 
 for _name in AROUND:
-    setattr(History, _name, make_rule(_name))
+    if _name not in vars(History):
+        setattr(History, _name, make_rule(_name))
 
 
 def waits_again(facts: Facts, request: Any) -> bool:

@@ -11,9 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from airflow_slotgroups.airflow_core.locks import is_locked
 from airflow_slotgroups.coordinator.cycle import Cycle
 from airflow_slotgroups.domain.errors import SlotGroupsError
-from airflow_slotgroups.domain.states import Strategy
+from airflow_slotgroups.domain.states import Mode, RequestState, Strategy
 from airflow_slotgroups.domain.which import Which
-from airflow_slotgroups.models import SlotRequest
 from airflow_slotgroups.services import groups as services
 from airflow_slotgroups.services import requests
 from airflow_slotgroups.services.groups import GroupChange
@@ -23,6 +22,7 @@ from tests.integration.support.scheduler import FINISHED, FakeScheduler
 from tests.integration.support.world import WHO, Key, World
 
 SIZES = (1, 2, 3, 5, 0, -1)
+PRIORITIES = (-5, 0, 3, 50, 2**31 - 1)
 
 
 class Moves:
@@ -35,17 +35,18 @@ class Moves:
         self.came_again: set[int] = set()
         """Requests whose try was scheduled anew after it ran: the next cycle gives their slots back (S32)."""
 
-    def play(self, name: str, pick: int) -> None:
-        """Make a move; one that is refused, or finds its rows locked, does not happen."""
+    def play(self, name: str, pick: int) -> Any:
+        """Make a move; one that is refused, or finds its rows locked, does not happen, and returns None."""
         self.clock.advance()
         try:
-            getattr(self, name)(pick)
+            return getattr(self, name)(pick)
         except SlotGroupsError as error:
             note(f"  {name} is refused: {error}")
         except DBAPIError as error:
             if not is_locked(error):
                 raise
             note(f"  {name} finds rows locked")
+        return None
 
     def choose(self, pick: int, *states: str | None, but: tuple[str | None, ...] = ()) -> Key | None:
         """One of the task instances in those states, or in any but those."""
@@ -213,28 +214,50 @@ class Moves:
         services.set_group("P", change, who=WHO)
 
     def mode(self, pick: int) -> None:
-        mode = ("active", "paused", "bypass", "active")[pick % 4]
+        """Pause the group, lift its limit, or let it go on."""
+        mode = (Mode.ACTIVE, Mode.PAUSED, Mode.BYPASS, Mode.ACTIVE)[pick % 4]
         note(f"  P becomes {mode}")
-        if (
-            group := look(self.world.database, self.clock.now).groups.get("P")
-        ) and group.mode != "dissolving":
-            self.world.set_group("P", mode=mode)
+        services.set_mode("P", mode, who=WHO)
+
+    # --- People with waiters.
+
+    def waiter(self, pick: int, pool: str = "P") -> Any:
+        """One of the requests that wait; None when there is none."""
+        waiting = look(self.world.database, self.clock.now).live("waiting", pool)
+        return waiting[pick % len(waiting)] if waiting else None
 
     def suspend(self, pick: int) -> None:
-        """Suspend one waiter, or let all of them go on."""
-        waiting = look(self.world.database, self.clock.now).live("waiting")
-        chosen = waiting[pick % len(waiting)].id if waiting and pick % 3 else None
-        is_it = SlotRequest.id == chosen if chosen else SlotRequest.live.is_(True)
-        with self.world.database.session() as session:
-            session.execute(sa.update(SlotRequest).where(is_it).values(suspended=chosen is not None))
+        if request := self.waiter(pick):
+            note(f"  {key_of(request)} is suspended")
+            requests.suspend("P", [Which(request_id=request.id)], who=WHO)
+
+    def unsuspend(self, pick: int) -> None:
+        """All of them, or one."""
+        request = self.waiter(pick) if pick % 2 else None
+        requests.unsuspend("P", [Which(request_id=request.id if request else None)], who=WHO)
+
+    def prioritize(self, pick: int) -> None:
+        if request := self.waiter(pick):
+            note(f"  {key_of(request)} gets priority {PRIORITIES[pick % 5]}")
+            requests.prioritize("P", [Which(request_id=request.id)], PRIORITIES[pick % 5], who=WHO)
+
+    def to_top(self, pick: int) -> list[int]:
+        """Bring one waiter before all others, or all of a DAG; return the requests that stand first now."""
+        request = self.waiter(pick)
+        if request is None:
+            return []
+        which = Which(request_id=request.id) if pick % 3 else Which(dag_id=request.dag_id)
+        raised = requests.prioritize("P", [which], None, who=WHO)
+        note(f"  to the top: {[entry.request_id for entry in raised]}")
+        return [entry.request_id for entry in raised if entry.state is RequestState.WAITING]
 
     def force(self, pick: int) -> None:
         """Start a waiter by force."""
-        waiting = look(self.world.database, self.clock.now).live("waiting", "P")
-        if waiting:
-            chosen = waiting[pick % len(waiting)]
-            note(f"  {key_of(chosen)} is forced")
-            requests.force_start("P", [Which(request_id=chosen.id)], who=WHO)
+        if request := self.waiter(pick):
+            note(f"  {key_of(request)} is forced")
+            requests.force_start("P", [Which(request_id=request.id)], who=WHO)
+
+    # --- People who begin and end.
 
     def adopt(self, _pick: int) -> None:
         services.adopt("P", GroupChange(), who=WHO)
@@ -256,7 +279,6 @@ class Moves:
         Cycle(self.world.database.session, self.clock).run()
 
 
-AROUND = sorted(
-    name for name in vars(Moves) if name not in {"play", "choose", "with_one", "of_run"} and name[0] != "_"
-)
+HELPERS = {"play", "choose", "with_one", "of_run", "waiter"}
+AROUND = sorted(name for name in vars(Moves) if name not in HELPERS and name[0] != "_")
 """The names of all moves."""

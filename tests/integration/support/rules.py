@@ -107,6 +107,11 @@ def key_of(row: Any) -> Key:
     return Key(row.dag_id, row.run_id, row.task_id, row.map_index)
 
 
+def ids(requests: Iterable[Any]) -> list[int]:
+    """Their numbers."""
+    return [request.id for request in requests]
+
+
 def look(database: Database, now: datetime) -> Facts:
     """Read all tables."""
     facts = Facts(now)
@@ -131,6 +136,7 @@ def at_any_moment(facts: Facts) -> Iterator[str]:
     """Yield what is broken."""
     yield from one_live_request(facts)
     yield from states_are_whole(facts)
+    yield from queues_are_in_order(facts)
 
 
 def one_live_request(facts: Facts) -> Iterator[str]:
@@ -151,6 +157,14 @@ def states_are_whole(facts: Facts) -> Iterator[str]:
             yield f"{name} has granted_at = {request.granted_at}"
         if (request.admission is None) != (request.granted_at is None):
             yield f"{name} has admission = {request.admission}"
+
+
+def queues_are_in_order(facts: Facts) -> Iterator[str]:
+    """Rule 4: what is stored to sort by gives the order that priority, arrival and ageing do."""
+    for name in facts.groups:
+        stored = sorted(facts.live("waiting", name), key=lambda r: (r.order_major, r.order_minor, r.id))
+        if ids(stored) != ids(in_order(facts, name)):
+            yield f"the queue of '{name}' is stored as {ids(stored)} and should be {ids(in_order(facts, name))}"
 
 
 # --- What holds after a cycle and a sweep that nothing disturbed.
@@ -393,8 +407,18 @@ def cycle_kept_the_rules(before: Facts, after: Facts) -> Iterator[str]:
         ):
             yield f"a cycle brought '{name}' over its size by {over}, from {before.overdraft(name)}"
         yield from nobody_was_passed(after, name, grants)
+        yield from only_those_who_may(before, name, grants + forced)
         if after.groups[name].slots == before.groups[name].slots and over > sum(r.slots for r in forced):
             yield from idle_grants_went_back(after, name, known)
+
+
+def only_those_who_may(before: Facts, name: str, let_in: list[Any]) -> Iterator[str]:
+    """A suspended waiter is not let in, by force neither; and nobody in his turn while the group is paused."""
+    for request in let_in:
+        if request.suspended:
+            yield f"{key_of(request)} is suspended, and was let in"
+        if request.admission == "queue" and before.groups[name].mode == "paused":
+            yield f"{key_of(request)} was let in by '{name}', which is paused"
 
 
 def idle_grants_went_back(after: Facts, name: str, known: set[int]) -> Iterator[str]:
@@ -409,9 +433,9 @@ def nobody_was_passed(after: Facts, name: str, grants: list[Any]) -> Iterator[st
     group = after.groups[name]
     left = {r.id for r in after.live("waiting", name)}
     # Put the granted back among the waiters, so that one order speaks of both.
-    ids = {r.id for r in grants}
     restored = [
-        SimpleNamespace(**{**vars(r), "state": "waiting"}) if r.id in ids else r for r in after.requests
+        SimpleNamespace(**{**vars(r), "state": "waiting"}) if r.id in ids(grants) else r
+        for r in after.requests
     ]
     queue = in_order(Facts(**{**vars(after), "requests": restored}), name)
     last = max((place for place, r in enumerate(queue) if r.id not in left), default=-1)
@@ -422,3 +446,16 @@ def nobody_was_passed(after: Facts, name: str, grants: list[Any]) -> Iterator[st
             continue
         if group.strategy == "strict" or request.slots <= free:
             yield f"{key_of(request)} was passed in '{name}'"
+
+
+# --- What holds between the two ends of a lever that nothing disturbed.
+
+
+def raised_rightly(before: Facts, after: Facts, name: str, raised: list[int]) -> Iterator[str]:
+    """Those brought to the top stand before all that are not forced, and nobody else has changed places."""
+    queue = [r.id for r in in_order(before, name) if not r.forced]
+    wanted = [number for number in queue if number in raised]
+    wanted += [number for number in queue if number not in raised]
+    found = [r.id for r in in_order(after, name) if not r.forced]
+    if found != wanted:
+        yield f"{raised} were brought to the top of {queue}, which became {found}"
