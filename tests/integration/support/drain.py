@@ -58,6 +58,7 @@ class Drain:
         self.moves.play("unsuspend", 0)
         for dag_id in TASKS:
             self.moves.scheduler.do("pause", dag_id, False)
+            self.moves.scheduler.do("find_file", dag_id, True)
         for dag_id, run_id in self.history.look().runs:
             self.moves.scheduler.do("set_run", dag_id, run_id, "running")
 

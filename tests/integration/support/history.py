@@ -74,9 +74,9 @@ class History(RuleBasedStateMachine):
         self.moves = Moves(self.world, FakeScheduler(self.database, self.clock))
         for dag_id, run_ids in RUNS.items():
             self.moves.scheduler.do("pause", dag_id, False)
+            self.moves.scheduler.do("find_file", dag_id, True)
             for run_id in run_ids:
                 self.world.run(dag_id, run_id)
-        pin_runs(self.database)
         for key, values in keys():
             self.world.tasks(
                 [key],
@@ -85,7 +85,9 @@ class History(RuleBasedStateMachine):
                 try_number=0,
                 priority_weight=values["priority_weight"],
                 pool_slots=values.get("pool_slots", 1),
+                executor_config=values.get("executor_config", {}),
             )
+        pin_runs(self.database)
         self.world.group("P", size, strategy=strategy, max_passes=2)
         self.world.group("Q/q x", 1)
         self.flow(busy)
@@ -122,6 +124,12 @@ class History(RuleBasedStateMachine):
     def flow_and_end(self, pick: int) -> None:
         """The same, after one has ended."""
         self.moves.play("succeed", pick)
+        self.flow(pick)
+
+    @rule(pick=PICKS)
+    def long_wait(self, pick: int) -> None:
+        """Time passes, and the next cycle finds what has run out."""
+        self.moves.play("wait", pick)
         self.flow(pick)
 
     @rule(pick=PICKS)

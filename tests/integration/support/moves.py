@@ -181,6 +181,12 @@ class Moves:
         note(f"  {dag_id} paused: {pick % 2 == 0}")
         self.scheduler.do("pause", dag_id, pick % 2 == 0)
 
+    def lose_file(self, pick: int) -> None:
+        """The file of a DAG is not known for a while."""
+        dag_id = sorted(TASKS)[pick % len(TASKS)]
+        note(f"  the file of {dag_id} is known: {pick % 3 > 0}")
+        self.scheduler.do("find_file", dag_id, pick % 3 > 0)
+
     # --- People with pools and groups.
 
     def open_pool(self, pick: int) -> None:
@@ -271,7 +277,7 @@ class Moves:
     # --- Time, and others like us.
 
     def wait(self, pick: int) -> None:
-        """Longer than the lease, or than the pause after adopting."""
+        """Longer than the lease, than the pause after adopting, or than some tasks are willing to wait."""
         self.clock.advance((3, 61, 130)[pick % 3])
 
     def other_cycle(self, _pick: int) -> None:

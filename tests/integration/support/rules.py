@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import sqlalchemy as sa
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.log import Log
 from airflow.models.pool import Pool
 from airflow.models.taskinstance import TaskInstance
 
@@ -38,6 +39,8 @@ class Facts:
     pools: dict[str, Any] = field(default_factory=dict)
     runs: dict[tuple[str, str], Any] = field(default_factory=dict)
     dags: dict[str, Any] = field(default_factory=dict)
+    expiries: list[Any] = field(default_factory=list)
+    """What the audit log says of tasks that have waited too long."""
 
     def live(self, state: str | None = None, pool: str | None = None) -> list[Any]:
         """Live requests, of one state or both, of one group or all."""
@@ -107,6 +110,11 @@ def key_of(row: Any) -> Key:
     return Key(row.dag_id, row.run_id, row.task_id, row.map_index)
 
 
+def try_of(row: Any) -> tuple[Key, int]:
+    """The try that a row is for."""
+    return key_of(row), row.try_number
+
+
 def ids(requests: Iterable[Any]) -> list[int]:
     """Their numbers."""
     return [request.id for request in requests]
@@ -126,6 +134,7 @@ def look(database: Database, now: datetime) -> Facts:
         facts.pools = {row.pool: row for row in rows(Pool)}
         facts.runs = {(row.dag_id, row.run_id): row for row in rows(DagRun)}
         facts.dags = {row.dag_id: row for row in rows(DagModel)}
+        facts.expiries = [row for row in rows(Log) if row.event == "slotgroups.max_wait"]
     return facts
 
 
@@ -137,6 +146,7 @@ def at_any_moment(facts: Facts) -> Iterator[str]:
     yield from one_live_request(facts)
     yield from states_are_whole(facts)
     yield from queues_are_in_order(facts)
+    yield from expired_ones_have_failed(facts)
 
 
 def one_live_request(facts: Facts) -> Iterator[str]:
@@ -167,6 +177,19 @@ def queues_are_in_order(facts: Facts) -> Iterator[str]:
             yield f"the queue of '{name}' is stored as {ids(stored)} and should be {ids(in_order(facts, name))}"
 
 
+def expired_ones_have_failed(facts: Facts) -> Iterator[str]:
+    """A request that expired never held slots, its try goes on nowhere, and the audit log says why, once."""
+    expired = [r for r in facts.requests if r.end_reason == "expired"]
+    for request in expired:
+        name = f"{key_of(request)} try {request.try_number}, which expired,"
+        if request.state != "cancelled" or request.ended_at < request.expires_at:
+            yield f"{name} is {request.state}, ended at {request.ended_at}"
+        if facts.same_try(request) and facts.ti_of(request).state in HELD:
+            yield f"{name} is {facts.ti_of(request).state}"
+    if Counter(map(try_of, expired)) != Counter(map(try_of, facts.expiries)):
+        yield f"the audit log tells of {facts.expiries}, and there expired {expired}"
+
+
 # --- What holds after a cycle and a sweep that nothing disturbed.
 
 
@@ -180,6 +203,7 @@ def when_settled(facts: Facts) -> Iterator[str]:
     yield from nothing_of_dissolved_groups(facts)
     yield from no_idle_slots(facts)
     yield from idle_grants_can_start(facts)
+    yield from nobody_waits_too_long(facts)
 
 
 def holders_hold_rightly(facts: Facts) -> Iterator[str]:
@@ -300,6 +324,23 @@ def idle_grants_can_start(facts: Facts) -> Iterator[str]:
             yield f"{key_of(request)} holds slots that it can not use"
 
 
+def nobody_waits_too_long(facts: Facts) -> Iterator[str]:
+    """Who has waited as long as its task allows is failed, or it is said why it can not be."""
+    for request in facts.live("waiting"):
+        until = waits_until(facts, request)
+        said = "could not be failed" in (request.notice or "")
+        if request.expires_at != until and not (until and until < request.expires_at and said):
+            yield f"{key_of(request)} waits until {request.expires_at} and should until {until}"
+        if request.expires_at is not None and request.expires_at <= facts.now:
+            yield f"{key_of(request)} waits, and should have failed at {request.expires_at}"
+
+
+def waits_until(facts: Facts, request: Any) -> datetime | None:
+    """When the max_wait of its task has passed; None without one."""
+    seconds = (facts.ti_of(request).executor_config or {}).get("slotgroups", {}).get("max_wait_seconds")
+    return None if seconds is None else request.enqueued_at + timedelta(seconds=seconds)
+
+
 def is_unused(request: Any, ti: Any) -> bool:
     """The scheduler has not queued it since the grant."""
     idle = ti.state == "scheduled" and not ti.next_method and ti.queued_dttm == request.ti_queued_at
@@ -410,6 +451,7 @@ def cycle_kept_the_rules(before: Facts, after: Facts) -> Iterator[str]:
         yield from only_those_who_may(before, name, grants + forced)
         if after.groups[name].slots == before.groups[name].slots and over > sum(r.slots for r in forced):
             yield from idle_grants_went_back(after, name, known)
+    yield from expiries_failed(before, after)
 
 
 def only_those_who_may(before: Facts, name: str, let_in: list[Any]) -> Iterator[str]:
@@ -446,6 +488,16 @@ def nobody_was_passed(after: Facts, name: str, grants: list[Any]) -> Iterator[st
             continue
         if group.strategy == "strict" or request.slots <= free:
             yield f"{key_of(request)} was passed in '{name}'"
+
+
+def expiries_failed(before: Facts, after: Facts) -> Iterator[str]:
+    """Who waited too long waited until this cycle, and is failed by it, or is to be tried again."""
+    waited = {r.id for r in before.live("waiting")}
+    for request in after.requests:
+        if request.end_reason == "expired" and request.id in waited:
+            ti, was = after.ti_of(request), before.ti_of(request)
+            if ti.state not in ("failed", "up_for_retry") or ti.queued_dttm != was.queued_dttm:
+                yield f"{key_of(request)} waited too long, and is {ti.state}"
 
 
 # --- What holds between the two ends of a lever that nothing disturbed.
