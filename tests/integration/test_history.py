@@ -17,7 +17,8 @@ from tests.integration.conftest import backends
 from tests.integration.support.clock import FakeClock
 from tests.integration.support.dags import write_dags
 from tests.integration.support.databases import Database
-from tests.integration.support.history import History, history_dags
+from tests.integration.support.history import History
+from tests.integration.support.history_dags import history_dags
 
 EXAMPLES = {"sqlite": 60, "postgresql": 14}
 STEPS = 50

@@ -12,6 +12,7 @@ from airflow.models.dag_version import DagVersion
 from airflow.models.dagbundle import DagBundleModel
 from airflow.models.dagrun import DagRun
 from airflow.models.serialized_dag import SerializedDagModel
+from airflow.models.taskinstance import TaskInstance
 from airflow.sdk import DAG, BaseOperator
 from airflow.serialization.definitions.dag import SerializedDAG
 from airflow.serialization.serialized_objects import LazyDeserializedDAG
@@ -51,13 +52,18 @@ def write_dags(database: Database, dags: Iterable[DAG]) -> None:
 
 
 def pin_runs(database: Database) -> None:
-    """Tie every run to the latest version of its DAG, as making a run does."""
-    latest = (
+    """Tie every run and its task instances to the latest version of its DAG, as making a run does."""
+    with database.session() as session:
+        session.execute(sa.update(DagRun.__table__).values(created_dag_version_id=latest_version(DagRun)))
+        session.execute(sa.update(TaskInstance.__table__).values(dag_version_id=latest_version(TaskInstance)))
+
+
+def latest_version(model: Any) -> Any:
+    """The id of the latest version of the DAG that a row belongs to."""
+    return (
         sa.select(DagVersion.id)
-        .where(DagVersion.dag_id == DagRun.dag_id)
+        .where(DagVersion.dag_id == model.dag_id)
         .order_by(DagVersion.version_number.desc())
         .limit(1)
         .scalar_subquery()
     )
-    with database.session() as session:
-        session.execute(sa.update(DagRun.__table__).values(created_dag_version_id=latest))

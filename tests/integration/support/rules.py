@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import sqlalchemy as sa
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.log import Log
 from airflow.models.pool import Pool
 from airflow.models.taskinstance import TaskInstance
 
@@ -38,6 +39,8 @@ class Facts:
     pools: dict[str, Any] = field(default_factory=dict)
     runs: dict[tuple[str, str], Any] = field(default_factory=dict)
     dags: dict[str, Any] = field(default_factory=dict)
+    expiries: list[Any] = field(default_factory=list)
+    """What the audit log says of tasks that have waited too long."""
 
     def live(self, state: str | None = None, pool: str | None = None) -> list[Any]:
         """Live requests, of one state or both, of one group or all."""
@@ -107,6 +110,16 @@ def key_of(row: Any) -> Key:
     return Key(row.dag_id, row.run_id, row.task_id, row.map_index)
 
 
+def try_of(row: Any) -> tuple[Key, int]:
+    """The try that a row is for."""
+    return key_of(row), row.try_number
+
+
+def ids(requests: Iterable[Any]) -> list[int]:
+    """Their numbers."""
+    return [request.id for request in requests]
+
+
 def look(database: Database, now: datetime) -> Facts:
     """Read all tables."""
     facts = Facts(now)
@@ -121,6 +134,7 @@ def look(database: Database, now: datetime) -> Facts:
         facts.pools = {row.pool: row for row in rows(Pool)}
         facts.runs = {(row.dag_id, row.run_id): row for row in rows(DagRun)}
         facts.dags = {row.dag_id: row for row in rows(DagModel)}
+        facts.expiries = [row for row in rows(Log) if row.event == "slotgroups.max_wait"]
     return facts
 
 
@@ -131,6 +145,8 @@ def at_any_moment(facts: Facts) -> Iterator[str]:
     """Yield what is broken."""
     yield from one_live_request(facts)
     yield from states_are_whole(facts)
+    yield from queues_are_in_order(facts)
+    yield from expired_ones_have_failed(facts)
 
 
 def one_live_request(facts: Facts) -> Iterator[str]:
@@ -153,6 +169,27 @@ def states_are_whole(facts: Facts) -> Iterator[str]:
             yield f"{name} has admission = {request.admission}"
 
 
+def queues_are_in_order(facts: Facts) -> Iterator[str]:
+    """Rule 4: what is stored to sort by gives the order that priority, arrival and ageing do."""
+    for name in facts.groups:
+        stored = sorted(facts.live("waiting", name), key=lambda r: (r.order_major, r.order_minor, r.id))
+        if ids(stored) != ids(in_order(facts, name)):
+            yield f"the queue of '{name}' is stored as {ids(stored)} and should be {ids(in_order(facts, name))}"
+
+
+def expired_ones_have_failed(facts: Facts) -> Iterator[str]:
+    """A request that expired never held slots, its try goes on nowhere, and the audit log says why, once."""
+    expired = [r for r in facts.requests if r.end_reason == "expired"]
+    for request in expired:
+        name = f"{key_of(request)} try {request.try_number}, which expired,"
+        if request.state != "cancelled" or request.ended_at < request.expires_at:
+            yield f"{name} is {request.state}, ended at {request.ended_at}"
+        if facts.same_try(request) and facts.ti_of(request).state in HELD:
+            yield f"{name} is {facts.ti_of(request).state}"
+    if Counter(map(try_of, expired)) != Counter(map(try_of, facts.expiries)):
+        yield f"the audit log tells of {facts.expiries}, and there expired {expired}"
+
+
 # --- What holds after a cycle and a sweep that nothing disturbed.
 
 
@@ -166,6 +203,7 @@ def when_settled(facts: Facts) -> Iterator[str]:
     yield from nothing_of_dissolved_groups(facts)
     yield from no_idle_slots(facts)
     yield from idle_grants_can_start(facts)
+    yield from nobody_waits_too_long(facts)
 
 
 def holders_hold_rightly(facts: Facts) -> Iterator[str]:
@@ -287,6 +325,23 @@ def idle_grants_can_start(facts: Facts) -> Iterator[str]:
             yield f"{key_of(request)} holds slots that it can not use"
 
 
+def nobody_waits_too_long(facts: Facts) -> Iterator[str]:
+    """Who has waited as long as its task allows is failed, or it is said why it can not be."""
+    for request in facts.live("waiting"):
+        until = waits_until(facts, request)
+        said = "could not be failed" in (request.notice or "")
+        if request.expires_at != until and not (until and until < request.expires_at and said):
+            yield f"{key_of(request)} waits until {request.expires_at} and should until {until}"
+        if request.expires_at is not None and request.expires_at <= facts.now:
+            yield f"{key_of(request)} waits, and should have failed at {request.expires_at}"
+
+
+def waits_until(facts: Facts, request: Any) -> datetime | None:
+    """When the max_wait of its task has passed; None without one."""
+    seconds = (facts.ti_of(request).executor_config or {}).get("slotgroups", {}).get("max_wait_seconds")
+    return None if seconds is None else request.enqueued_at + timedelta(seconds=seconds)
+
+
 def is_unused(request: Any, ti: Any) -> bool:
     """The scheduler has not queued it since the grant."""
     idle = ti.state == "scheduled" and not ti.next_method and ti.queued_dttm == request.ti_queued_at
@@ -394,8 +449,19 @@ def cycle_kept_the_rules(before: Facts, after: Facts) -> Iterator[str]:
         ):
             yield f"a cycle brought '{name}' over its size by {over}, from {before.overdraft(name)}"
         yield from nobody_was_passed(after, name, grants)
+        yield from only_those_who_may(before, name, grants + forced)
         if after.groups[name].slots == before.groups[name].slots and over > sum(r.slots for r in forced):
             yield from idle_grants_went_back(after, name, known)
+    yield from expiries_failed(before, after)
+
+
+def only_those_who_may(before: Facts, name: str, let_in: list[Any]) -> Iterator[str]:
+    """A suspended waiter is not let in, by force neither; and nobody in his turn while the group is paused."""
+    for request in let_in:
+        if request.suspended:
+            yield f"{key_of(request)} is suspended, and was let in"
+        if request.admission == "queue" and before.groups[name].mode == "paused":
+            yield f"{key_of(request)} was let in by '{name}', which is paused"
 
 
 def idle_grants_went_back(after: Facts, name: str, known: set[int]) -> Iterator[str]:
@@ -410,9 +476,9 @@ def nobody_was_passed(after: Facts, name: str, grants: list[Any]) -> Iterator[st
     group = after.groups[name]
     left = {r.id for r in after.live("waiting", name)}
     # Put the granted back among the waiters, so that one order speaks of both.
-    ids = {r.id for r in grants}
     restored = [
-        SimpleNamespace(**{**vars(r), "state": "waiting"}) if r.id in ids else r for r in after.requests
+        SimpleNamespace(**{**vars(r), "state": "waiting"}) if r.id in ids(grants) else r
+        for r in after.requests
     ]
     queue = in_order(Facts(**{**vars(after), "requests": restored}), name)
     last = max((place for place, r in enumerate(queue) if r.id not in left), default=-1)
@@ -423,3 +489,26 @@ def nobody_was_passed(after: Facts, name: str, grants: list[Any]) -> Iterator[st
             continue
         if group.strategy == "strict" or request.slots <= free:
             yield f"{key_of(request)} was passed in '{name}'"
+
+
+def expiries_failed(before: Facts, after: Facts) -> Iterator[str]:
+    """Who waited too long waited until this cycle, and is failed by it, or is to be tried again."""
+    waited = {r.id for r in before.live("waiting")}
+    for request in after.requests:
+        if request.end_reason == "expired" and request.id in waited:
+            ti, was = after.ti_of(request), before.ti_of(request)
+            if ti.state not in ("failed", "up_for_retry") or ti.queued_dttm != was.queued_dttm:
+                yield f"{key_of(request)} waited too long, and is {ti.state}"
+
+
+# --- What holds between the two ends of a lever that nothing disturbed.
+
+
+def raised_rightly(before: Facts, after: Facts, name: str, raised: list[int]) -> Iterator[str]:
+    """Those brought to the top stand before all that are not forced, and nobody else has changed places."""
+    queue = [r.id for r in in_order(before, name) if not r.forced]
+    wanted = [number for number in queue if number in raised]
+    wanted += [number for number in queue if number not in raised]
+    found = [r.id for r in in_order(after, name) if not r.forced]
+    if found != wanted:
+        yield f"{raised} were brought to the top of {queue}, which became {found}"
