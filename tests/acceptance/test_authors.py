@@ -198,6 +198,7 @@ def test_s51_a_run_that_is_deleted(world: World) -> None:
     begin_section(world, "s51_deleted")
     world.airflow.pause("s51_deleted")
     world.set_run_state("s51_deleted", "failed")
+    world.let_a_loop_pass()
     world.rest("DELETE", "dags/s51_deleted")
     end_section(world, "s51_deleted")
 

@@ -145,6 +145,19 @@ class World:
         """Mark a run, as a person does in the pages."""
         self.rest("PATCH", f"dags/{quote(dag_id)}/dagRuns/{quote(run_id)}", {"state": state})
 
+    def let_a_loop_pass(self) -> None:
+        """Wait until the scheduler has ended a loop.
+
+        Where rows are not locked (SQLite), Airflow's scheduler ends itself when a run that it has in hand is
+        deleted; one that was marked or paused before its loop began is none of those.
+        """
+        begun = datetime.now(timezone.utc)
+        query = "SELECT latest_heartbeat FROM job WHERE job_type = 'SchedulerJob' AND state = 'running'"
+        self.wait(
+            lambda: all(moment(row["latest_heartbeat"]) > begun for row in self.rows(query)),
+            "the scheduler to end a loop",
+        )
+
     def rest(self, method: str, path: str, body: Any = None) -> Any:
         """Call Airflow's REST API."""
         return self.airflow.rest.call(method, f"/api/v2/{path}", body)
