@@ -185,13 +185,13 @@ class EntryOut(BaseModel):
     """A group in a file; a pool of no team says nothing of teams."""
 
     slots: int = Field(description="-1 for no limit")
-    description: str | None
-    include_deferred: bool | None = Field(description="what its pool had before it was a group")
-    team_name: str | None
-    mode: Mode | None
-    strategy: Strategy | None
-    max_passes: int | None
-    ageing_seconds: int | None
+    description: str | None = None
+    include_deferred: bool | None = Field(None, description="what its pool had before it was a group")
+    team_name: str | None = None
+    mode: Mode | None = None
+    strategy: Strategy | None = None
+    max_passes: int | None = None
+    ageing_seconds: int | None = None
 
 
 class ImportIn(CommentIn):

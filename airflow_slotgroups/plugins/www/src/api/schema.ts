@@ -738,25 +738,25 @@ export interface components {
          */
         EntryOut: {
             /** Ageing Seconds */
-            ageing_seconds: number | null;
+            ageing_seconds?: number | null;
             /** Description */
-            description: string | null;
+            description?: string | null;
             /**
              * Include Deferred
              * @description what its pool had before it was a group
              */
-            include_deferred: boolean | null;
+            include_deferred?: boolean | null;
             /** Max Passes */
-            max_passes: number | null;
-            mode: components["schemas"]["Mode"] | null;
+            max_passes?: number | null;
+            mode?: components["schemas"]["Mode"] | null;
             /**
              * Slots
              * @description -1 for no limit
              */
             slots: number;
-            strategy: components["schemas"]["Strategy"] | null;
+            strategy?: components["schemas"]["Strategy"] | null;
             /** Team Name */
-            team_name: string | null;
+            team_name?: string | null;
         };
         /**
          * ErrorOut
