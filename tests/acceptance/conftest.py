@@ -57,6 +57,7 @@ def board(
             airflow.wait_dag_parsed(
                 ["s01", "s03", "s05_a", "s26_clear", "s34", "s70", "s71_49", "s52", "levers"], timeout=120
             )
+            world.rest("POST", "pools", {"name": "inside", "slots": 100})
             board = Board(world, sorted((body for body in bodies if body), key=length))
             yield board
             board.close()

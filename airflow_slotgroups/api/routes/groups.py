@@ -23,7 +23,7 @@ from airflow_slotgroups.services import groups, health, overview
 router = APIRouter(tags=["Groups"])
 
 PoolName = Annotated[str, Path(max_length=MAX_NAME_LENGTH, description="Name of the slot group")]
-Why = Annotated[str | None, Query(max_length=10_000, description="Why; kept in the audit log")]
+Why = Annotated[str | None, Query(max_length=1000, description="Why; kept in the audit log")]
 Changes = Annotated[GroupChangeIn, Body(default_factory=GroupChangeIn)]
 Dissolving = Annotated[DissolveIn, Body(default_factory=DissolveIn)]
 Comment = Annotated[CommentIn, Body(default_factory=CommentIn)]

@@ -13,6 +13,9 @@ from airflow.providers.standard.triggers.file import FileTrigger
 from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
 from airflow.sdk import DAG, BaseOperator, get_current_context, task
 
+INSIDE = {"pool": "inside"}
+"""For the tasks of sections: an ordinary pool that no scenario makes a group of."""
+
 
 def queue_dag(dag_id: str, pool: str, **settings: Any) -> DAG:
     """A DAG whose tasks name a pool, and whose priority_weight is a plain number."""

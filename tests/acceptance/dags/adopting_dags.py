@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from acceptance_parts import WaitDeferred, fail_first, hold, hold_each, hold_run, nap_each, queue_dag
+from acceptance_parts import INSIDE, WaitDeferred, fail_first, hold, hold_each, hold_run, nap_each, queue_dag
 from airflow.sdk import DAG
 
 from airflow_slotgroups.operators import HoldSlots
@@ -22,7 +22,7 @@ with queue_dag("s70", "s70"):
     hold.override(task_id="hold1", priority_weight=8)("s70")
     hold_each.override(priority_weight=1).partial(gate="s70").expand(number=list(range(6)))
 
-with DAG("s70_section", schedule=None), HoldSlots("section", pool="s70_section"):
+with DAG("s70_section", schedule=None, default_args=INSIDE), HoldSlots("section", pool="s70_section"):
     hold.override(task_id="inside")("s70_section")
 
 with queue_dag("s70_flow", "s70_flow", max_active_tasks=50):

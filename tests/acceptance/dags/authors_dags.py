@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from acceptance_parts import fail_first, gate_file, hold, hold_run, nap, nap_each, queue_dag
+from acceptance_parts import INSIDE, fail_first, gate_file, hold, hold_run, nap, nap_each, queue_dag
 from airflow.sdk import DAG, TaskGroup, get_current_context, task
 
 from airflow_slotgroups.operators import AcquireSlotsOperator, HoldSlots, ReleaseSlotsOperator, slot_args
@@ -68,7 +68,7 @@ with DAG("s42", schedule=None):
 with queue_dag("s49_holder", "s49"):
     hold("s49")
 
-with DAG("s49", schedule=None):
+with DAG("s49", schedule=None, default_args=INSIDE):
     with HoldSlots("section", pool="s49"):
         nap.override(task_id="inside")(0.1)
     nap.override(task_id="of_group", **slot_args("s49"))(0.1)
@@ -81,7 +81,10 @@ def fail_in_run(which: str) -> None:
         raise RuntimeError("fails on purpose")
 
 
-with DAG("s50", schedule=None, max_active_runs=3), HoldSlots("section", pool="s50", priority=5):
+with (
+    DAG("s50", schedule=None, max_active_runs=3, default_args=INSIDE),
+    HoldSlots("section", pool="s50", priority=5),
+):
     (
         nap.override(task_id="a")(0.3)
         >> fail_in_run.override(task_id="b")("two")
@@ -93,12 +96,15 @@ with queue_dag("s50_outside", "s50"):
 
 for name in ("s51_failed", "s51_paused", "s51_deleted", "s51_timeout"):
     timeout = timedelta(seconds=25) if name == "s51_timeout" else None
-    with DAG(name, schedule=None, dagrun_timeout=timeout), HoldSlots("section", pool=name):
+    with (
+        DAG(name, schedule=None, dagrun_timeout=timeout, default_args=INSIDE),
+        HoldSlots("section", pool=name),
+    ):
         hold.override(task_id="inside")(name)
     with queue_dag(f"{name}_next", name):
         nap(0.1)
 
-with DAG("s51_clear", schedule=None), HoldSlots("section", pool="s51_clear"):
+with DAG("s51_clear", schedule=None, default_args=INSIDE), HoldSlots("section", pool="s51_clear"):
     nap.override(task_id="first")(0.1) >> hold_run.override(task_id="second")("s51_clear")
 
 with queue_dag("s51_clear_next", "s51_clear"):
@@ -109,6 +115,7 @@ with DAG(
     "s52",
     schedule=None,
     default_args={
+        **INSIDE,
         "execution_timeout": timedelta(seconds=2),
         "max_active_tis_per_dag": 1,
         "on_success_callback": tell,
