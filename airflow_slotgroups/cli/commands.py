@@ -184,6 +184,9 @@ def queue_command(args: Namespace) -> None:
         raise InvalidValueError("--limit", args.limit, "give 1 or more")
     entries = queue.queue_of(args.pool, args.limit)
     show([queue_row(entry) for entry in entries], args.output, f"Nobody holds or waits in '{args.pool}'")
+    for entry in entries if args.output == "table" else ():
+        if entry.notice and entry.notice not in entry.reason:
+            print(f"{entry.dag_id}.{entry.task_id} of {entry.run_id}: {entry.notice}")
 
 
 def queue_row(entry: queue.QueueEntry) -> dict[str, Any]:
@@ -202,6 +205,7 @@ def queue_row(entry: queue.QueueEntry) -> dict[str, Any]:
         "seconds": round(entry.seconds, 1),
         "reason_code": entry.reason_code,
         "reason": entry.reason,
+        "notice": entry.notice,
     }
 
 

@@ -163,7 +163,7 @@ def find_newcomers(desk: Desk, session: Session, groups: Groups, now: datetime) 
     started = time.monotonic()
     if started < desk.next_discovery:
         return []
-    found = find_arrivals(session, alive(groups))
+    found = find_arrivals(session, alive(groups), now)
     took = time.monotonic() - started
     if took > SLOW_DISCOVERY and not found:
         desk.next_discovery = started + SLOW_PACE
@@ -172,7 +172,7 @@ def find_newcomers(desk: Desk, session: Session, groups: Groups, now: datetime) 
 
 def enqueue_them(desk: Desk, session: Session, groups: Groups, found: list[Arrival], now: datetime) -> None:
     """Give them waiting requests; a new try of an acquire goes on with its own hold."""
-    go_on(session, [arrival for arrival in found if arrival.goes_on()])
+    go_on(session, [arrival for arrival in found if arrival.goes_on()], now)
     found_in = enqueue(
         session,
         {group.name: group for group in groups},

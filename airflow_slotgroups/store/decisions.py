@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import and_, bindparam, func, null, select, update
@@ -33,10 +33,6 @@ MOST_GRANTS = 500
 """Requests let in by one decision, so that its transaction is short however long the queue."""
 SPARE = 20
 """Waiters read at first beside one for each free slot."""
-
-
-AFTER_FAILURE = timedelta(seconds=30)
-"""Pause before an acquire that could not be ended is tried again."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ def let_sections_in(session: Session, sections: Sequence[QueuedTask], now: datet
     ended = succeed(session, [section.ti_id for section in sections], waits_for_slots())
     for section in sections:
         if why := ended.failed.get(section.ti_id):
-            put_off(session, section.waiter.id, f"it could not be let in: {why}", now + AFTER_FAILURE)
+            put_off(session, section.waiter.id, f"it could not be let in: {why}", now)
     return ended.done
 
 

@@ -73,8 +73,12 @@ class Arrival(NamedTuple):
         return self.kind == SECTION and self.older_state == GRANTED and is_same
 
 
-def find_arrivals(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Arrival]:
+def find_arrivals(
+    session: Session, names: Collection[str], now: datetime, limit: int = AT_MOST
+) -> list[Arrival]:
     """Find the tasks and acquires to enqueue, first come first.
+
+    An acquire that could not go on with its own hold a moment ago is left out for a while.
 
     Of one moment, those of the older run and the lower map index come first, as in Airflow's own order.
     """
@@ -104,6 +108,7 @@ def find_arrivals(session: Session, names: Collection[str], limit: int = AT_MOST
         .outerjoin(R, and_(same_task_instance(), live()))
         .where(TI.pool.in_(names), or_(TI.state == SCHEDULED, and_(TI.state == DEFERRED, is_acquire())))
         .where(or_(R.id.is_(None), R.try_number != TI.try_number), real_run())
+        .where(or_(R.state.is_distinct_from(GRANTED), R.not_before.is_(None), R.not_before <= now))
         .order_by(func.coalesce(arrived_at, TI.scheduled_dttm), DagRun.logical_date, TI.map_index)
         .limit(limit)
     )
@@ -140,6 +145,8 @@ def enqueue(
         limited = by_task.get(arrival.task, NO_LIMITS)
         row["max_active_tis_per_dag"], row["max_active_tis_per_dagrun"] = limited
         rows.append(row)
+        if row["notice"]:
+            log.warning("%s.%s of '%s': %s", row["dag_id"], row["task_id"], row["run_id"], row["notice"])
     session.execute(insert(R), rows)
     return [row["pool"] for row in rows]
 
@@ -151,7 +158,7 @@ def request_row(arrival: Arrival, own: RunPriority, ageing_seconds: int, now: da
     """
     arrived_at = arrival.arrived_at or now
     priority = (arrival.priority or 0) if own.priority is None else own.priority
-    max_wait = max_wait_of(arrival)
+    max_wait, unreadable = max_wait_of(arrival)
     return {
         "pool": arrival.pool,
         "kind": arrival.kind,
@@ -173,19 +180,16 @@ def request_row(arrival: Arrival, own: RunPriority, ageing_seconds: int, now: da
         "enqueued_at": now,
         "arrived_at": arrived_at,
         "expires_at": None if max_wait is None else now + min(max_wait, LONGEST_WAIT),
-        "notice": own.notice,
+        "notice": "; ".join(filter(None, (own.notice, unreadable))) or None,
     }
 
 
-def max_wait_of(arrival: Arrival) -> timedelta | None:
-    """Read the max_wait that `slot_args` put into executor_config; a broken one is logged, and none."""
+def max_wait_of(arrival: Arrival) -> tuple[timedelta | None, str | None]:
+    """Read the max_wait that `slot_args` put into executor_config; a broken one is none, and said."""
     stored = arrival.executor_config
     if not stored or MAX_WAIT_KEY.encode() not in stored:
-        return None
+        return None, None
     try:
-        return timedelta(seconds=float(pickle.loads(stored)[EXECUTOR_CONFIG_KEY][MAX_WAIT_KEY]))
+        return timedelta(seconds=float(pickle.loads(stored)[EXECUTOR_CONFIG_KEY][MAX_WAIT_KEY])), None
     except Exception as error:
-        log.error(
-            "max_wait of %s.%s can not be read, it waits for ever: %s", arrival.dag_id, arrival.task_id, error
-        )
-        return None
+        return None, f"its max_wait can not be read, and it waits for ever: {error!r}"

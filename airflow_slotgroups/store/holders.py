@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, insert, or_, select, update
+from sqlalchemy import and_, insert, null, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from airflow_slotgroups.airflow_core.tables import TI, DagRun, real_run
@@ -198,6 +198,8 @@ def admit_waiting(session: Session, stranger: Stranger, admission: Admission, no
             state=GRANTED,
             admission=admission.value,
             granted_at=now,
+            not_before=null(),
+            notice=null(),
             was_queued=True,
             ti_scheduled_at=stranger.scheduled_at,
             ti_queued_at=stranger.queued_at,

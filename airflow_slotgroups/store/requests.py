@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import case, null, select, update
 from sqlalchemy.orm import Session
@@ -14,6 +14,9 @@ from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import GRANTED, WAITING, live
 
 CHUNK = 500
+
+AFTER_FAILURE = timedelta(seconds=30)
+"""Pause before an acquire that could not be ended is tried again."""
 
 
 def lock_requests(session: Session, ids: Sequence[int]) -> list[int]:
@@ -67,12 +70,12 @@ def mark_started(session: Session, ids: Sequence[int]) -> None:
         )
 
 
-def put_off(session: Session, request_id: int, why: str, until: datetime) -> None:
-    """Let a waiter be passed over for a while, and say why."""
+def put_off(session: Session, request_id: int, why: str, now: datetime) -> None:
+    """Pass over an acquire that could not be ended for a while, and say why."""
     session.execute(
         update(R)
-        .where(R.id == request_id, R.state == WAITING)
-        .values(not_before=until, notice=why)
+        .where(R.id == request_id, live())
+        .values(not_before=now + AFTER_FAILURE, notice=why)
         .execution_options(synchronize_session=False)
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, not_, null, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from airflow_slotgroups.airflow_core.dags import release_of, tasks_between
@@ -29,7 +29,7 @@ from airflow_slotgroups.domain.states import Admission, EndReason
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.discovery import Arrival
 from airflow_slotgroups.store.keys import GRANTED, SECTION, WAITING, same_task_instance
-from airflow_slotgroups.store.requests import lock_requests
+from airflow_slotgroups.store.requests import lock_requests, put_off
 
 RELEASE = aliased(TI)
 OTHER = aliased(TI)
@@ -121,27 +121,31 @@ def state_of_present_release(session: Session, row: AnyRow) -> str | None:
     )
 
 
-def go_on(session: Session, arrivals: Sequence[Arrival]) -> None:
-    """Let a new try of an acquire through to its own hold: clearing an inner task clears its acquire too.
+def go_on(session: Session, arrivals: Sequence[Arrival], now: datetime) -> None:
+    """Let new tries of acquires through to their own holds: clearing an inner task clears its acquire too.
 
-    The release is read anew, since the DAG may have been edited.
+    One that can not end keeps its hold, says why, and is tried again after a while.
     """
-    free = set(lock_requests(session, [arrival.older_id for arrival in arrivals if arrival.older_id]))
-    arrivals = [arrival for arrival in arrivals if arrival.older_id in free]
-    ended = succeed(session, [arrival.ti_id for arrival in arrivals], waits_for_slots())
-    for arrival in arrivals:
+    holds = lock_requests(session, [arrival.older_id for arrival in arrivals if arrival.older_id])
+    of_hold = {arrival.older_id: arrival for arrival in arrivals}
+    ended = succeed(session, [of_hold[hold].ti_id for hold in holds], waits_for_slots())
+    for hold in holds:
+        arrival = of_hold[hold]
         if arrival.ti_id in ended.done:
-            session.execute(
-                update(R)
-                .where(R.id == arrival.older_id, R.state == GRANTED)
-                .values(
-                    try_number=arrival.try_number,
-                    release_task_id=release_of(
-                        session, RunKey(arrival.dag_id, arrival.run_id), arrival.task_id
-                    ),
-                )
-                .execution_options(synchronize_session=False)
-            )
+            hold_on(session, hold, arrival)
+        elif why := ended.failed.get(arrival.ti_id):
+            put_off(session, hold, f"it has its slots, and could not be let in: {why}", now)
+
+
+def hold_on(session: Session, hold: int, arrival: Arrival) -> None:
+    """Let a hold be that of the new try; its release is read anew, since the DAG may have been edited."""
+    release = release_of(session, RunKey(arrival.dag_id, arrival.run_id), arrival.task_id)
+    session.execute(
+        update(R)
+        .where(R.id == hold, R.state == GRANTED)
+        .values(try_number=arrival.try_number, release_task_id=release, not_before=null(), notice=null())
+        .execution_options(synchronize_session=False)
+    )
 
 
 def find_test_acquires(session: Session) -> list[Any]:
@@ -183,6 +187,7 @@ def hold_marked(session: Session, ids: Collection[int], now: datetime) -> None:
         request.granted_at = now
         request.admission = Admission.FORCED.value
         request.was_queued = True
+        request.not_before = request.notice = None
         request.release_task_id = release_of(session, RunKey(request.dag_id, request.run_id), request.task_id)
     session.flush()
 

@@ -36,7 +36,13 @@ def refused(answer: Answer, text: str) -> None:
     assert answer == (1, "", f"Error: {text}")
 
 
-def add_request(cli: CommandLine, state: str = "waiting", task_id: str = "t", priority: int = 1) -> None:
+def add_request(
+    cli: CommandLine,
+    state: str = "waiting",
+    task_id: str = "t",
+    priority: int = 1,
+    notice: str | None = None,
+) -> None:
     """A request of a task instance that does not exist."""
     now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
     values: dict[str, Any] = {
@@ -61,6 +67,7 @@ def add_request(cli: CommandLine, state: str = "waiting", task_id: str = "t", pr
         "enqueued_at": now,
         "arrived_at": now,
         "granted_at": now if state == "granted" else None,
+        "notice": notice,
     }
     marks = ", ".join("?" * len(values))
     cli.sql(f"INSERT INTO slot_request ({', '.join(values)}) VALUES ({marks})", *values.values())
@@ -264,6 +271,16 @@ def test_the_queue_for_eyes(cli: CommandLine, output: str) -> None:
     add_request(cli, "granted", task_id="runs")
 
     assert "holds its slots" in good(cli("queue", "wh", "-o", output)).out
+
+
+def test_what_is_to_be_known_of_a_waiter_stands_below_the_table(cli: CommandLine) -> None:
+    good(cli("set", "wh", "2"))
+    add_request(cli, notice="conf['slot_priority'] is 'x', no whole number of 32 bits: ignored")
+
+    assert good(cli("queue", "wh")).out.splitlines()[-1] == (
+        "d.t of r: conf['slot_priority'] is 'x', no whole number of 32 bits: ignored"
+    )
+    assert good(cli("queue", "wh", "-o", "json")).json[0]["notice"].startswith("conf['slot_priority']")
 
 
 def test_a_group_in_use_is_not_deleted(cli: CommandLine) -> None:

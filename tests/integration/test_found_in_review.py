@@ -17,6 +17,7 @@ from airflow_slotgroups import AcquireSlotsOperator, ReleaseSlotsOperator
 from airflow_slotgroups.domain.names import SLOT_TRIGGER_PATH
 from airflow_slotgroups.models import SlotRequest
 from airflow_slotgroups.services import groups
+from airflow_slotgroups.services.queue import queue_of
 from airflow_slotgroups.services.transfer import Done, import_content
 from tests.integration.conftest import backends
 from tests.integration.support.dags import START, Work, pin_runs, write_dags
@@ -288,6 +289,29 @@ def test_a_cleared_acquire_that_asks_for_more_holds_more(w: World) -> None:
     defer_again(w, key, pool_slots=3)
     w.rounds(3)
     assert ("acquire", "P", 1) not in holds(w)
+
+
+@BOTH
+def test_an_acquire_that_can_not_go_on_keeps_its_hold_says_why_and_tries_again(
+    w: World, scheduler: FakeScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    w.group("P", 1)
+    w.task("inside", "inner", state="running")
+    key = acquire(w, "acquire", "P")
+    w.round()
+    defer_again(w, key)
+    scheduler.do("find_file", "dag", False)
+    w.rounds(3)
+    assert (w.ti(key).state, holds(w)) == ("deferred", [("acquire", "P", 1)])
+    assert caplog.text.count("could not be ended") == 1, "not tried again in every cycle"
+    [entry] = queue_of("P")
+    assert entry.notice is not None
+    assert entry.notice.startswith("it has its slots, and could not be let in: ")
+    scheduler.do("find_file", "dag", True)
+    w.clock.advance(31)
+    w.round()
+    assert (w.ti(key).state, holds(w)) == ("success", [("acquire", "P", 1)])
+    assert [entry.notice for entry in queue_of("P")] == [None]
 
 
 @BOTH

@@ -16,10 +16,12 @@ from sqlalchemy.dialects import sqlite
 
 from airflow_slotgroups import slot_args
 from airflow_slotgroups.domain.errors import InvalidNameError, InvalidValueError
-from airflow_slotgroups.store.discovery import Arrival, max_wait_of
+from airflow_slotgroups.domain.run_priority import RunPriority
+from airflow_slotgroups.store.discovery import Arrival, max_wait_of, request_row
 from tests.unit.authoring import Work, instance_of, new_dag
 
 HOUR = timedelta(hours=1)
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 CARRIED = {"slotgroups": {"max_wait_seconds": 3600.0}}
 
 REFUSED = {
@@ -256,8 +258,7 @@ def test_without_a_priority_the_task_keeps_that_of_its_weight_rule() -> None:
 
 
 def arrival(executor_config: bytes | None) -> Arrival:
-    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    values = ("task", "warehouse", "nightly", "r", "load", -1, 1, 1, 1, now, {}, executor_config, None, None)
+    values = ("task", "warehouse", "nightly", "r", "load", -1, 1, 1, 1, NOW, {}, executor_config, None, None)
     return Arrival(uuid4(), *values)
 
 
@@ -272,17 +273,20 @@ def in_the_database(executor_config: dict[str, Any]) -> bytes:
 def test_the_coordinator_reads_it_from_what_airflow_stores() -> None:
     with_pod = slot_args("w", max_wait=HOUR, executor_config={"pod_override": {"spec": {}}})
 
-    assert max_wait_of(arrival(in_the_database(ARGUMENTS["executor_config"]))) == HOUR
-    assert max_wait_of(arrival(in_the_database(with_pod["executor_config"]))) == HOUR
-    assert max_wait_of(arrival(in_the_database({}))) is None
-    assert max_wait_of(arrival(None)) is None
+    assert max_wait_of(arrival(in_the_database(ARGUMENTS["executor_config"]))) == (HOUR, None)
+    assert max_wait_of(arrival(in_the_database(with_pod["executor_config"]))) == (HOUR, None)
+    assert max_wait_of(arrival(in_the_database({}))) == (None, None)
+    assert max_wait_of(arrival(None)) == (None, None)
 
 
 @pytest.mark.parametrize("broken", [{"slotgroups": {"max_wait_seconds": "soon"}}, {"max_wait_seconds": 5}])
-def test_a_broken_one_is_logged_and_none(broken: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    assert max_wait_of(arrival(in_the_database(broken))) is None
+def test_a_broken_one_is_none_and_said(broken: dict[str, Any]) -> None:
+    found = request_row(arrival(in_the_database(broken)), RunPriority(notice="and the other thing"), 0, NOW)
 
-    assert "max_wait of nightly.load can not be read, it waits for ever" in caplog.text
+    assert found["expires_at"] is None
+    assert found["notice"].startswith(
+        "and the other thing; its max_wait can not be read, and it waits for ever"
+    )
 
 
 def test_the_database_gives_an_executor_config_back_unchanged() -> None:
