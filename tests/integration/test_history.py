@@ -20,7 +20,7 @@ from tests.integration.support.databases import Database
 from tests.integration.support.history import History
 from tests.integration.support.history_dags import history_dags
 
-EXAMPLES = {"sqlite": 60, "postgresql": 14}
+EXAMPLES = {"sqlite": 40, "postgresql": 14}
 STEPS = 50
 
 

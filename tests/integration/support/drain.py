@@ -9,7 +9,7 @@ from hypothesis import note
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.services import groups as services
 from airflow_slotgroups.services.groups import GroupChange
-from tests.integration.support.history_dags import TASKS
+from tests.integration.support.history_dags import ACQUIRE, DAG_IDS, RUNS, SECTIONS
 from tests.integration.support.rules import BETWEEN, key_of
 from tests.integration.support.scheduler import FINISHED
 from tests.integration.support.world import WHO
@@ -56,16 +56,17 @@ class Drain:
         services.set_group("P", GroupChange(slots=4), who=WHO)
         services.set_mode("P", Mode.ACTIVE, who=WHO)
         self.moves.play("unsuspend", 0)
-        for dag_id in TASKS:
+        for dag_id in DAG_IDS:
             self.moves.scheduler.do("pause", dag_id, False)
             self.moves.scheduler.do("find_file", dag_id, True)
         for dag_id, run_id in self.history.look().runs:
             self.moves.scheduler.do("set_run", dag_id, run_id, "running")
 
     def unfinished(self) -> bool:
-        """Whether anything is still under way."""
-        states = {ti.state for ti in self.history.look().tis.values()}
-        return bool(states - {None, *FINISHED})
+        """Whether anything is still under way, or holds slots."""
+        facts = self.history.look()
+        states = {ti.state for ti in facts.tis.values()}
+        return bool(states - {None, *FINISHED} or facts.live())
 
     def under_way(self) -> list[str]:
         """What is unfinished, for a failure to show."""
@@ -79,7 +80,12 @@ class Drain:
         self.world.clock.advance(5)
         scheduler = self.moves.scheduler
         scheduler.critical_section()
+        for dag_id in SECTIONS:
+            for run_id in RUNS[dag_id]:
+                self.moves.look_at_run(dag_id, run_id)
         for key, ti in self.history.look().tis.items():
+            if key.task_id == ACQUIRE:
+                continue
             move = {"queued": "start", "deferred": "resume", "awaiting_input": "resume"}.get(ti.state)
             if move:
                 scheduler.do(move, key)

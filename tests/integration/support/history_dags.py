@@ -8,11 +8,18 @@ from typing import Any
 
 from airflow.sdk import DAG
 
-from airflow_slotgroups import slot_args
-from tests.integration.support.dags import make_dag
+from airflow_slotgroups import AcquireSlotsOperator, ReleaseSlotsOperator, slot_args
+from tests.integration.support.dags import START, Work, make_dag
 from tests.integration.support.world import Key
 
-RUNS = {"alpha": ("one", "two"), "beta": ("one",), "gamma": ("one", "two"), "delta": ("one", "two")}
+RUNS = {
+    "alpha": ("one", "two"),
+    "beta": ("one",),
+    "gamma": ("one", "two"),
+    "delta": ("one", "two"),
+    "closed_section": ("one", "two"),
+    "open_section": ("one",),
+}
 TASKS: dict[str, dict[str, dict[str, Any]]] = {
     "alpha": {
         "low": {"pool": "P", "priority_weight": 1},
@@ -38,6 +45,21 @@ TASKS: dict[str, dict[str, dict[str, Any]]] = {
         "other": {**slot_args("Q/q x", max_wait=timedelta(seconds=2)), "priority_weight": 2, "retries": 2},
     },
 }
+SECTIONS: dict[str, dict[str, Any]] = {
+    "closed_section": {
+        "pool": "P",
+        "priority": 4,
+        "max_wait": timedelta(seconds=50),
+        "retries": 1,
+        "retry_delay": timedelta(0),
+    },
+    "open_section": {"pool": "P", "priority": 2, "slots": 2},
+}
+"""DAGs of a section each, with the arguments of its acquire; without a release, the run's end ends it."""
+ACQUIRE, INNER, RELEASE = "acquire", "inner", "release"
+OUTSIDE = "outside"
+"""The pool of a section's task: no group."""
+DAG_IDS = sorted(RUNS)
 MAPPED = {"single": 3, "per_run": 2}
 
 
@@ -46,13 +68,29 @@ def history_dags() -> list[DAG]:
     return [
         make_dag(dag_id, tasks, max_active_tasks=1 if dag_id == "beta" else 16)
         for dag_id, tasks in TASKS.items()
-    ]
+    ] + [section_dag(dag_id, arguments) for dag_id, arguments in SECTIONS.items()]
 
 
-def keys() -> Iterable[tuple[Key, dict[str, Any]]]:
-    """All task instances with the arguments of their task."""
-    for dag_id, tasks in TASKS.items():
-        for run_id in RUNS[dag_id]:
-            for task_id, values in tasks.items():
-                for map_index in range(MAPPED[task_id]) if task_id in MAPPED else (-1,):
-                    yield Key(dag_id, run_id, task_id, map_index), values
+def section_dag(dag_id: str, arguments: dict[str, Any]) -> DAG:
+    """A DAG of one section."""
+    with DAG(dag_id, schedule=None, start_date=START) as dag:
+        acquire = AcquireSlotsOperator(task_id=ACQUIRE, **arguments)
+        inner = acquire >> Work(task_id=INNER, pool=OUTSIDE)
+        if dag_id == "closed_section":
+            inner >> ReleaseSlotsOperator(task_id=RELEASE).as_teardown(setups=acquire)
+    return dag
+
+
+def task_instances() -> Iterable[tuple[Key, dict[str, Any]]]:
+    """All task instances, with what their rows say of their tasks."""
+    for dag in history_dags():
+        for run_id in RUNS[dag.dag_id]:
+            for task in dag.tasks:
+                for map_index in range(MAPPED[task.task_id]) if task.task_id in MAPPED else (-1,):
+                    yield Key(dag.dag_id, run_id, task.task_id, map_index), row_of(task)
+
+
+def row_of(task: Any) -> dict[str, Any]:
+    """Columns that Airflow copies from a task when it makes its instances."""
+    names = ("pool", "pool_slots", "priority_weight", "executor_config")
+    return {"operator": task.task_type, **{name: getattr(task, name) for name in names}}

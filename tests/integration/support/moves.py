@@ -16,7 +16,7 @@ from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.services import groups as services
 from airflow_slotgroups.services import requests
 from airflow_slotgroups.services.groups import GroupChange
-from tests.integration.support.history_dags import TASKS
+from tests.integration.support.history_dags import ACQUIRE, DAG_IDS, SECTIONS
 from tests.integration.support.rules import BETWEEN, UNLIMITED, key_of, look
 from tests.integration.support.scheduler import FINISHED, FakeScheduler
 from tests.integration.support.world import WHO, Key, World
@@ -48,11 +48,19 @@ class Moves:
             note(f"  {name} finds rows locked")
         return None
 
-    def choose(self, pick: int, *states: str | None, but: tuple[str | None, ...] = ()) -> Key | None:
-        """One of the task instances in those states, or in any but those."""
+    def choose(
+        self, pick: int, *states: str | None, but: tuple[str | None, ...] = (), own: bool = False
+    ) -> Key | None:
+        """One of the task instances in those states, or in any but those.
+
+        :param own: no acquire of a section, which waits for us.
+        """
         facts = look(self.world.database, self.clock.now)
         fitting = [
-            k for k, ti in facts.tis.items() if (ti.state in states if states else ti.state not in but)
+            key
+            for key, ti in facts.tis.items()
+            if (ti.state in states if states else ti.state not in but)
+            and not (own and key.task_id == ACQUIRE)
         ]
         return sorted(fitting)[pick % len(fitting)] if fitting else None
 
@@ -66,7 +74,14 @@ class Moves:
     # --- The scheduler and the workers.
 
     def due(self, pick: int) -> None:
-        self.with_one("due", pick, *BETWEEN)
+        key = self.choose(pick, *BETWEEN)
+        if key is None:
+            return
+        note(f"  due {key}")
+        if key.dag_id in SECTIONS:
+            self.look_at_run(key.dag_id, key.run_id)
+        else:
+            self.scheduler.do("due", key)
 
     def due_many(self, pick: int) -> None:
         for number in range(4):
@@ -91,7 +106,8 @@ class Moves:
         self.with_one("ask", pick, "running")
 
     def resume(self, pick: int) -> None:
-        self.with_one("resume", pick, "deferred", "awaiting_input")
+        """An event has come; for an acquire that waits, none ever does."""
+        self.with_one("resume", pick, "deferred", "awaiting_input", own=True)
 
     def succeed(self, pick: int) -> None:
         key = self.choose(pick, "running")
@@ -144,6 +160,44 @@ class Moves:
     def reset_orphan(self, pick: int) -> None:
         self.with_one("reset_orphan", pick, "queued", "scheduled")
 
+    # --- Sections.
+
+    def section(self, pick: int) -> None:
+        """A section goes as far as it may: its acquire waits, or what is between it and its release runs."""
+        keys = self.of_section(pick)
+        if keys:
+            note(f"  {keys[0].dag_id}.{keys[0].run_id} goes on")
+            self.look_at_run(keys[0].dag_id, keys[0].run_id)
+        self.queue(pick)
+
+    def end_inner(self, pick: int) -> None:
+        """What runs in a section ends, one way or the other."""
+        for key in self.of_section(pick):
+            self.scheduler.do("start", key)
+            self.scheduler.do("end", key, ("success", "success", "failed")[pick % 3])
+        self.section(pick)
+
+    def clear_section(self, pick: int) -> None:
+        """Clearing a task in a section clears its acquire and its release as well."""
+        keys = self.of_section(pick)
+        if keys:
+            note(f"  clear {[str(key) for key in keys]}")
+            self.scheduler.do("clear", *keys)
+
+    def of_section(self, pick: int) -> list[Key]:
+        """The task instances of one run of a section."""
+        keys = [key for key in look(self.world.database, self.clock.now).tis if key.dag_id in SECTIONS]
+        runs = sorted({(key.dag_id, key.run_id) for key in keys})
+        chosen = runs[pick % len(runs)] if runs else None
+        return sorted(key for key in keys if (key.dag_id, key.run_id) == chosen)
+
+    def look_at_run(self, dag_id: str, run_id: str) -> None:
+        """The scheduler looks at a run, if it is one that it looks at."""
+        facts = look(self.world.database, self.clock.now)
+        run = facts.runs.get((dag_id, run_id))
+        if run is not None and run.state == "running" and not facts.dags[dag_id].is_paused:
+            self.scheduler.do("look_at_run", dag_id, run_id)
+
     # --- People with Airflow's own means.
 
     def clear(self, pick: int) -> None:
@@ -177,13 +231,13 @@ class Moves:
             self.scheduler.do(move, *runs[pick % len(runs)], *arguments)
 
     def pause_dag(self, pick: int) -> None:
-        dag_id = sorted(TASKS)[pick % len(TASKS)]
+        dag_id = DAG_IDS[pick % len(DAG_IDS)]
         note(f"  {dag_id} paused: {pick % 2 == 0}")
         self.scheduler.do("pause", dag_id, pick % 2 == 0)
 
     def lose_file(self, pick: int) -> None:
         """The file of a DAG is not known for a while."""
-        dag_id = sorted(TASKS)[pick % len(TASKS)]
+        dag_id = DAG_IDS[pick % len(DAG_IDS)]
         note(f"  the file of {dag_id} is known: {pick % 3 > 0}")
         self.scheduler.do("find_file", dag_id, pick % 3 > 0)
 
@@ -285,6 +339,6 @@ class Moves:
         Cycle(self.world.database.session, self.clock).run()
 
 
-HELPERS = {"play", "choose", "with_one", "of_run", "waiter"}
+HELPERS = {"play", "choose", "with_one", "of_run", "waiter", "of_section", "look_at_run"}
 AROUND = sorted(name for name in vars(Moves) if name not in HELPERS and name[0] != "_")
 """The names of all moves."""

@@ -24,6 +24,7 @@ EXECUTING = {"queued", "running", "restarting"}
 HELD = EXECUTING | {"scheduled", "deferred", "awaiting_input"}
 BETWEEN = {None, "up_for_retry", "up_for_reschedule"}
 LIVE = {"waiting", "granted"}
+OVER = {"success", "failed", "skipped", "upstream_failed"}
 UNLIMITED = "slotgroups.unlimited"
 FIRST = -(2**70)
 
@@ -58,6 +59,26 @@ class Facts:
         """The task instance is there, at the try that the request is for."""
         ti = self.ti_of(request)
         return ti is not None and bool(ti.try_number == request.try_number)
+
+    def is_acquire(self, ti: Any) -> bool:
+        """It is the first task of a section."""
+        return bool(ti.operator == "AcquireSlotsOperator")
+
+    def section_is_over(self, hold: Any) -> str | None:
+        """Why a section holds nothing any more; None while it goes on (rule 12)."""
+        run, acquire = self.runs.get((hold.dag_id, hold.run_id)), self.ti_of(hold)
+        tis = [ti for ti in self.tis.values() if (ti.dag_id, ti.run_id) == (hold.dag_id, hold.run_id)]
+        if run is None or acquire is None:
+            return "it is gone"
+        if run.state in ("success", "failed"):
+            return f"its run is {run.state}"
+        if acquire.state in OVER - {"success"}:
+            return f"its acquire is {acquire.state}"
+        if any(ti.task_id == hold.release_task_id and ti.state in OVER for ti in tis):
+            return "its release has finished"
+        if all(ti.state in OVER for ti in tis if ti.operator != "ReleaseSlotsOperator"):
+            return "nothing of it is unfinished"
+        return None
 
     def has_grant(self, ti: Any) -> bool:
         """This try of the task instance holds slots."""
@@ -196,6 +217,7 @@ def expired_ones_have_failed(facts: Facts) -> Iterator[str]:
 def when_settled(facts: Facts) -> Iterator[str]:
     """Yield what is broken."""
     yield from holders_hold_rightly(facts)
+    yield from sections_hold_rightly(facts)
     yield from waiters_wait_rightly(facts)
     yield from nobody_inside_unknown(facts)
     yield from everybody_is_enqueued(facts)
@@ -207,8 +229,10 @@ def when_settled(facts: Facts) -> Iterator[str]:
 
 
 def holders_hold_rightly(facts: Facts) -> Iterator[str]:
-    """Every live grant has a live try in its place; all ended tries hold nothing."""
+    """Every live grant of a task has a live try in its place; all ended tries hold nothing."""
     for request in facts.live("granted"):
+        if request.kind == "section":
+            continue
         ti = facts.ti_of(request)
         name = f"holder {key_of(request)} try {request.try_number}"
         if not facts.same_try(request):
@@ -219,12 +243,31 @@ def holders_hold_rightly(facts: Facts) -> Iterator[str]:
             yield f"{name}: is let in and stands in pool '{ti.pool}'"
 
 
+def sections_hold_rightly(facts: Facts) -> Iterator[str]:
+    """Every hold has a section that goes on, and a new try of its acquire goes on with it at once."""
+    for hold in facts.live("granted"):
+        if hold.kind != "section":
+            continue
+        name, acquire = f"hold {hold.id} of {key_of(hold)}", facts.ti_of(hold)
+        why = facts.section_is_over(hold)
+        # One that has come a moment ago, with nothing left to do, ends in the next cycle.
+        if why and hold.granted_at < facts.now:
+            yield f"{name} holds its slots, and {why}"
+        elif acquire.state == "deferred" and "could not be let in" not in (hold.notice or ""):
+            yield f"{name} has its slots, and its acquire waits"
+
+
 def waiters_wait_rightly(facts: Facts) -> Iterator[str]:
-    """Every live waiter is that try, scheduled, in the closed pool."""
+    """Every live waiter is that try, in the closed pool, scheduled, or deferred if it is an acquire."""
     for request in facts.live("waiting"):
-        ti = facts.ti_of(request)
-        if not facts.same_try(request) or ti.state != "scheduled" or ti.pool != request.pool:
+        if not facts.same_try(request) or not waits(facts, request):
             yield f"waiter {key_of(request)} try {request.try_number} waits no longer"
+
+
+def waits(facts: Facts, request: Any) -> bool:
+    """Its task instance stands where those stand that wait."""
+    ti, state = facts.ti_of(request), {"task": "scheduled", "section": "deferred"}[request.kind]
+    return (ti.state, ti.pool) == (state, request.pool)
 
 
 def nobody_inside_unknown(facts: Facts) -> Iterator[str]:
@@ -246,12 +289,20 @@ def nobody_inside_unknown(facts: Facts) -> Iterator[str]:
 def everybody_is_enqueued(facts: Facts) -> Iterator[str]:
     """Who waits in a closed pool has a request; those of `dag.test()` have none."""
     waiting = {(key_of(r), r.try_number) for r in facts.live("waiting")}
+    # A new try of an acquire that could not go on with its own hold has the hold.
+    waiting |= {(key, ti.try_number) for key, ti in facts.tis.items() if holds_a_section(facts, key)}
     for key, ti in facts.tis.items():
-        if ti.state == "scheduled" and ti.pool in facts.groups:
+        state = "deferred" if facts.is_acquire(ti) else "scheduled"
+        if ti.state == state and ti.pool in facts.groups:
             if facts.groups[ti.pool].mode == "dissolving":
                 continue
             if ((key, ti.try_number) in waiting) == facts.is_test(ti):
-                yield f"{key} is scheduled in '{ti.pool}' and {'is' if facts.is_test(ti) else 'not'} enqueued"
+                yield f"{key} is {state} in '{ti.pool}' and {'is' if facts.is_test(ti) else 'not'} enqueued"
+
+
+def holds_a_section(facts: Facts, key: Key) -> bool:
+    """A live hold is that of this acquire, whatever its try."""
+    return any(key_of(r) == key and r.kind == "section" for r in facts.live("granted"))
 
 
 def pools_are_right(facts: Facts) -> Iterator[str]:
@@ -268,7 +319,7 @@ def pools_are_right(facts: Facts) -> Iterator[str]:
 
 
 def size_inside(facts: Facts, name: str) -> int:
-    """Rule 3, of a world without sections."""
+    """Rule 3."""
     group = facts.groups[name]
     if group.slots == -1 or group.mode == "bypass":
         return -1
@@ -277,7 +328,8 @@ def size_inside(facts: Facts, name: str) -> int:
     by_force = [
         r for r in facts.live("granted", name) if facts.same_try(r) and facts.ti_of(r).pool == UNLIMITED
     ]
-    return max(0, int(group.slots) - outside - sum(r.slots for r in by_force))
+    by_sections = [r for r in facts.live("granted", name) if r.kind == "section"]
+    return max(0, int(group.slots) - outside - sum(r.slots for r in by_force + by_sections))
 
 
 def nothing_of_dissolved_groups(facts: Facts) -> Iterator[str]:
@@ -384,7 +436,7 @@ def in_order(facts: Facts, name: str) -> list[Any]:
 def eligible(facts: Facts, request: Any) -> bool:
     """Rule 6, for a request that waits."""
     group, run = facts.groups[request.pool], facts.runs.get((request.dag_id, request.run_id))
-    dag, ti = facts.dags.get(request.dag_id), facts.ti_of(request)
+    dag = facts.dags.get(request.dag_id)
     return bool(
         not request.suspended
         and (request.not_before is None or request.not_before <= facts.now)
@@ -394,8 +446,8 @@ def eligible(facts: Facts, request: Any) -> bool:
         and run is not None
         and run.state == "running"
         and facts.same_try(request)
-        and (ti.state, ti.pool) == ("scheduled", request.pool)
-        and below_limits(facts, request, dag)
+        and waits(facts, request)
+        and (request.kind == "section" or below_limits(facts, request, dag))
     )
 
 
@@ -453,6 +505,15 @@ def cycle_kept_the_rules(before: Facts, after: Facts) -> Iterator[str]:
         if after.groups[name].slots == before.groups[name].slots and over > sum(r.slots for r in forced):
             yield from idle_grants_went_back(after, name, known)
     yield from expiries_failed(before, after)
+    yield from sections_kept_their_slots(before, after)
+
+
+def sections_kept_their_slots(before: Facts, after: Facts) -> Iterator[str]:
+    """No hold ends while its section goes on."""
+    live = {r.id for r in after.live("granted")}
+    for hold in before.live("granted"):
+        if hold.kind == "section" and hold.id not in live and not before.section_is_over(hold):
+            yield f"hold {hold.id} of {key_of(hold)} has ended, and its section goes on"
 
 
 def only_those_who_may(before: Facts, name: str, let_in: list[Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from airflow.executors.executor_utils import ExecutorName
 from airflow.jobs.job import Job, JobState
 from airflow.jobs.scheduler_job_runner import SchedulerJobRunner
 from airflow.models.dag import DagModel
+from airflow.models.dagbag import DBDagBag
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance, clear_task_instances
 from sqlalchemy.orm import Session
@@ -35,6 +36,7 @@ class FakeScheduler:
         self.database = database
         self.clock = clock
         self.runner = self.make_runner()
+        self.dags = DBDagBag(load_op_links=False)
 
     def make_runner(self) -> SchedulerJobRunner:
         """A runner whose job stands in the database as that of a living scheduler."""
@@ -61,6 +63,22 @@ class FakeScheduler:
                 (TI.try_number, again), (TI.scheduled_dttm, self.clock.now), (TI.state, "scheduled")
             )
         )
+
+    def look_at_run(self, session: Session, dag_id: str, run_id: str) -> None:
+        """Schedule what is due in a run, by Airflow's own decisions and statements, at our moment.
+
+        Acquires are deferred by it, and releases end at once; neither needs a worker.
+        """
+        run = session.scalars(sa.select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)).one()
+        run.dag = self.dags.get_dag_for_run(dag_run=run, session=session)
+        decision = run.task_instance_scheduling_decisions(session=session)
+        run.schedule_tis(decision.schedulable_tis, session=session)
+        session.flush()
+        moments = {"scheduled_dttm": self.clock.now, "start_date": self.clock.now}
+        due = [ti.id for ti in decision.schedulable_tis]
+        session.execute(sa.update(TI.__table__).where(TI.id.in_(due)).values(moments))
+        if not decision.unfinished_tis:
+            self.set_run(session, dag_id, run_id, "success")
 
     def critical_section(self) -> int:
         """Queue what may start; the number of task instances. Nothing when somebody holds the pools."""
@@ -140,10 +158,10 @@ class FakeScheduler:
             sa.update(TI.__table__).where(is_key(key)).values(state=state, end_date=self.clock.now)
         )
 
-    def clear(self, session: Session, key: Key) -> None:
-        """Clear one task instance: Airflow's own function, running ones are told to restart."""
-        ti = session.scalars(sa.select(TI).where(is_key(key))).one()
-        clear_task_instances([ti], session, dag_run_state="running")  # type: ignore[arg-type]
+    def clear(self, session: Session, *keys: Key) -> None:
+        """Clear task instances: Airflow's own function, running ones are told to restart."""
+        tis = list(session.scalars(sa.select(TI).where(sa.or_(*map(is_key, keys)))))
+        clear_task_instances(tis, session, dag_run_state="running")  # type: ignore[arg-type]
 
     def delete_ti(self, session: Session, key: Key) -> None:
         """A task that a new DAG version no longer has, cleaned away."""
