@@ -27,9 +27,12 @@ def options() -> dict[str, Any]:
             "scheduler",
         ),
         "busy_interval_seconds": option(
-            "Pause between cycles while a group has both waiters and holders.", "float", "0.1"
+            "Time from cycle to cycle while a group has both waiters and holders. A cycle pauses at least as long as"
+            " it takes.",
+            "float",
+            "0.1",
         ),
-        "idle_interval_seconds": option("Pause between cycles else.", "float", "0.5"),
+        "idle_interval_seconds": option("Time from cycle to cycle else.", "float", "0.5"),
         "allow_run_priority": option(
             "Let a run override the priority of its tasks by conf['slot_priority']. Whoever may trigger a DAG could"
             " jump the queue then.",

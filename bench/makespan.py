@@ -38,6 +38,8 @@ def measure(airflow: Deployment, kind: str, say: Say) -> Makespans:
     with airflow:
         airflow.start()
         airflow.wait_dag_parsed([GROUP, POOL])
+        # The first run of an Airflow takes half as long again, whoever it is.
+        say(f"{kind}: warming up: {makespan(airflow, POOL, 'warm_up'):.1f} s")
         for number, dag_id in enumerate(turns()):
             seconds = makespan(airflow, dag_id, f"bench_{number}")
             result.seconds[dag_id].append(seconds)

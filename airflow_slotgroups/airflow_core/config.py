@@ -40,12 +40,12 @@ def coordinator_place() -> CoordinatorPlace:
 
 
 def busy_interval() -> timedelta:
-    """Return the pause between cycles while a group has both waiters and holders."""
+    """Return the time from cycle to cycle while a group has both waiters and holders."""
     return positive_seconds("busy_interval_seconds", 0.1)
 
 
 def idle_interval() -> timedelta:
-    """Return the pause between cycles else."""
+    """Return the time from cycle to cycle else."""
     return positive_seconds("idle_interval_seconds", 0.5)
 
 

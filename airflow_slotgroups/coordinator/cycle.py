@@ -106,11 +106,14 @@ class Cycle:
     def do_step(
         self, session: Session, step: Step, groups: Sequence[StoredGroup], result: CycleResult
     ) -> None:
-        """Do one step in a savepoint: one task that it can not deal with must not keep everybody waiting."""
+        """Do one step in savepoints: one task that it can not deal with must not keep everybody waiting."""
         now = self.clock()
         try:
-            with session.begin_nested():
-                if found := step.find(self.desk, session, groups, now):
+            # Of the connection, which is cheaper: there is nothing in the session to be taken back.
+            with session.connection().begin_nested():
+                found = step.find(self.desk, session, groups, now)
+            if found:
+                with session.begin_nested():
                     step.apply(self.desk, session, groups, found, now)
         except DBAPIError as error:
             if error.connection_invalidated:
@@ -136,7 +139,7 @@ class Cycle:
     def serve(self, name: str, result: CycleResult) -> None:
         """Let waiters of one group in; a fault in one group does not keep the others waiting."""
         try:
-            if self.would_let_in(name):
+            if has_moved(name, result.events) or self.would_let_in(name):
                 events = self.let_waiters_in(name)
                 result.granted += len(events)
                 result.events += events
@@ -185,6 +188,11 @@ class Cycle:
             group.row.stalled_since = group.row.stalled_since or now
         keep_pools(session, [group], now)
         return [Event(What.GRANTS, task.pool, now - task.arrived_at) for task in granted]
+
+
+def has_moved(name: str, events: Sequence[Event]) -> bool:
+    """Tell whether this cycle has freed slots of a group, or enqueued for it: then somebody is let in, likely."""
+    return any(event.pool == name and event.what in (What.RELEASES, What.DISCOVERIES) for event in events)
 
 
 def has_room(group: StoredGroup, used: int) -> bool:

@@ -31,8 +31,8 @@ class Loop:
     :param heartbeat: where it reports.
     :param metrics: what is told to Airflow's metrics.
     :param purge: what forgets old requests.
-    :param busy: pause between cycles while a slot may become free at any moment.
-    :param idle: pause between cycles else.
+    :param busy: time from cycle to cycle while a slot may become free at any moment.
+    :param idle: time from cycle to cycle else.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Loop:
         self.metrics.cycle_ended(took, result.events)
         self.purge.run_if_due()
         # A cycle pauses at least as long as it takes, so that it never has more than half of the database.
-        return max(self.busy if result.busy else self.idle, took)
+        return max((self.busy if result.busy else self.idle) - took, took)
 
     def report_failure(self, took: float, error: Exception) -> None:
         """Let `check` say what is wrong, and not that nobody is alive; if the database answers at all."""

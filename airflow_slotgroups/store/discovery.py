@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import LargeBinary, and_, case, func, insert, literal, or_, select, type_coerce
+from sqlalchemy import LargeBinary, and_, bindparam, case, func, insert, literal, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.dags import NO_LIMITS, TaskLimitReader
@@ -21,7 +21,7 @@ from airflow_slotgroups.domain.snapshot import RunKey
 from airflow_slotgroups.domain.states import EndReason, RequestState
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.groups import StoredGroup
-from airflow_slotgroups.store.keys import GRANTED, SECTION, TASK, live, same_task_instance
+from airflow_slotgroups.store.keys import GRANTED, SECTION, TASK, built_once, live, same_task_instance
 from airflow_slotgroups.store.requests import end_requests
 
 log = logging.getLogger(__name__)
@@ -82,8 +82,17 @@ def find_arrivals(
 
     Of one moment, those of the older run and the lower map index come first, as in Airflow's own order.
     """
+    query = arrivals_in(tuple(names)).limit(limit)
+    found = [Arrival(*row) for row in session.execute(query, {"now": now})]
+    # MySQL finds "Warehouse" for "warehouse"; to Airflow's scheduler they are two.
+    return [arrival for arrival in found if arrival.pool in names]
+
+
+@built_once
+def arrivals_in(names: tuple[str, ...]) -> AnySelect:
+    """Read what waits without a live request of its try, with the one that another try left behind."""
     arrived_at = case((TI.state == DEFERRED, TI.start_date), else_=TI.scheduled_dttm)
-    query: AnySelect = (
+    return (
         select(
             TI.id,
             case((TI.state == DEFERRED, SECTION), else_=literal(TASK)),
@@ -108,13 +117,11 @@ def find_arrivals(
         .outerjoin(R, and_(same_task_instance(), live()))
         .where(TI.pool.in_(names), or_(TI.state == SCHEDULED, and_(TI.state == DEFERRED, is_acquire())))
         .where(or_(R.id.is_(None), R.try_number != TI.try_number), real_run())
-        .where(or_(R.state.is_distinct_from(GRANTED), R.not_before.is_(None), R.not_before <= now))
+        .where(
+            or_(R.state.is_distinct_from(GRANTED), R.not_before.is_(None), R.not_before <= bindparam("now"))
+        )
         .order_by(func.coalesce(arrived_at, TI.scheduled_dttm), DagRun.logical_date, TI.map_index)
-        .limit(limit)
     )
-    found = [Arrival(*row) for row in session.execute(query)]
-    # MySQL finds "Warehouse" for "warehouse"; to Airflow's scheduler they are two.
-    return [arrival for arrival in found if arrival.pool in names]
 
 
 def enqueue(

@@ -7,15 +7,16 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import and_, bindparam, or_, select, update
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.audit import MAX_WAIT, write_audit
 from airflow_slotgroups.airflow_core.events import fail
 from airflow_slotgroups.airflow_core.tables import DEFERRED, SCHEDULED, TI
+from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.states import EndReason
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import WAITING, same_task_instance
+from airflow_slotgroups.store.keys import WAITING, built_once, same_task_instance
 from airflow_slotgroups.store.queue import still_waits
 from airflow_slotgroups.store.requests import end_requests, lock_requests
 
@@ -39,7 +40,13 @@ class Expired(NamedTuple):
 
 def find_expired(session: Session, now: datetime, names: Sequence[str]) -> list[Expired]:
     """Find waiting requests of some groups whose time is up."""
-    query = (
+    return [Expired(*row) for row in session.execute(expired_in(tuple(names)), {"now": now})]
+
+
+@built_once
+def expired_in(names: tuple[str, ...]) -> AnySelect:
+    """Read waiting requests whose time is up."""
+    return (
         select(
             R.id,
             TI.id,
@@ -52,10 +59,9 @@ def find_expired(session: Session, now: datetime, names: Sequence[str]) -> list[
             R.enqueued_at,
         )
         .join(TI, same_task_instance())
-        .where(R.state == WAITING, R.expires_at <= now, R.pool.in_(names), still_waits())
+        .where(R.state == WAITING, R.expires_at <= bindparam("now"), R.pool.in_(names), still_waits())
         .limit(AT_MOST)
     )
-    return [Expired(*row) for row in session.execute(query)]
 
 
 def fail_expired(session: Session, found: Sequence[Expired], now: datetime) -> None:

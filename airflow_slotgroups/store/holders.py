@@ -17,7 +17,7 @@ from airflow_slotgroups.domain.names import running_pool
 from airflow_slotgroups.domain.order import order_minor
 from airflow_slotgroups.domain.states import Admission, EndReason, Kind, RequestState
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import GRANTED, WAITING, live, same_task_instance
+from airflow_slotgroups.store.keys import GRANTED, WAITING, built_once, live, same_task_instance
 from airflow_slotgroups.store.requests import end_requests, lock_requests, mark_started
 from airflow_slotgroups.store.use import executes_in, executes_unlimited, last_forced_request
 
@@ -36,7 +36,16 @@ class HolderFindings:
 
 def look_at_holders(session: Session, names: Collection[str]) -> HolderFindings:
     """Compare every granted task request with its task instance; their number is bounded by the sizes."""
-    query: AnySelect = (
+    findings = HolderFindings()
+    for row in session.execute(holders_in(tuple(names))):
+        sort_in(findings, row)
+    return findings
+
+
+@built_once
+def holders_in(names: tuple[str, ...]) -> AnySelect:
+    """Read granted task requests with their task instances."""
+    return (
         select(
             R.id,
             R.try_number,
@@ -54,10 +63,6 @@ def look_at_holders(session: Session, names: Collection[str]) -> HolderFindings:
         .outerjoin(TI, same_task_instance())
         .where(R.state == GRANTED, R.kind == Kind.TASK.value, R.pool.in_(names))
     )
-    findings = HolderFindings()
-    for row in session.execute(query):
-        sort_in(findings, row)
-    return findings
 
 
 def sort_in(findings: HolderFindings, row: AnyRow) -> None:
@@ -127,16 +132,24 @@ def find_strangers(session: Session, names: Collection[str], *, deferred_too: bo
 
     :param deferred_too: deferred ones count in the pool that tasks name as well, as while it is adopted.
     """
-    query = uncounted(TI.pool).where(executes_in(names, deferred_too=deferred_too), real_run())
-    forced = (
-        uncounted(FORCED.pool)
-        .join(FORCED, last_forced_request(FORCED))
-        .where(executes_unlimited(), FORCED.pool.in_(names))
-    )
-    found = [Stranger(*row) for part in (query, forced) for row in session.execute(part)]
+    queries = uncounted_in(tuple(names), deferred_too), uncounted_forced_in(tuple(names))
+    found = [Stranger(*row) for query in queries for row in session.execute(query)]
     known = {pool for name in names for pool in (name, running_pool(name))}
     # MySQL finds "Warehouse" for "warehouse"; to Airflow's scheduler they are two.
     return [stranger for stranger in found if stranger.pool in known]
+
+
+@built_once
+def uncounted_in(names: tuple[str, ...], deferred_too: bool) -> AnySelect:
+    """Read those in the two pools of each group."""
+    return uncounted(TI.pool).where(executes_in(names, deferred_too=deferred_too), real_run())
+
+
+@built_once
+def uncounted_forced_in(names: tuple[str, ...]) -> AnySelect:
+    """Read those in the pool of forced starts."""
+    forced = uncounted(FORCED.pool).join(FORCED, last_forced_request(FORCED))
+    return forced.where(executes_unlimited(), FORCED.pool.in_(names))
 
 
 def uncounted(pool: Any) -> AnySelect:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sqlalchemy import ColumnElement, and_, exists, true
 
 from airflow_slotgroups.airflow_core.tables import TI
@@ -12,6 +14,13 @@ TASK = Kind.TASK.value
 SECTION = Kind.SECTION.value
 WAITING = RequestState.WAITING.value
 GRANTED = RequestState.GRANTED.value
+
+built_once = lru_cache(maxsize=64)
+"""For functions that put SQL together from the names of groups, which are the same in cycle after cycle.
+
+Putting a statement together takes longer than the database takes to answer it; what changes from cycle to
+cycle is a parameter that is bound when the statement is sent.
+"""
 
 
 def same_task_instance() -> ColumnElement[bool]:

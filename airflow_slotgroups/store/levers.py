@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.pools import PoolRow, put_pool, read_pools, write_pools
 from airflow_slotgroups.airflow_core.tables import TI, Pool
+from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.errors import BusyError
 from airflow_slotgroups.domain.names import UNLIMITED_POOL
 from airflow_slotgroups.domain.order import FORCED_MAJOR, order_major
@@ -17,7 +18,7 @@ from airflow_slotgroups.domain.snapshot import UNLIMITED
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import GRANTED, WAITING, live, same_live_try
+from airflow_slotgroups.store.keys import GRANTED, WAITING, built_once, live, same_live_try
 
 COLUMNS: dict[str, Any] = {
     "dag_id": R.dag_id,
@@ -59,13 +60,19 @@ def unlimited_pool() -> PoolRow:
 
 def unlimited_is_wrong(session: Session, names: Collection[str]) -> bool:
     """Tell whether somebody deleted or edited the unlimited pool while tasks that were let in stand there."""
+    return session.scalars(stand_in_wrong_unlimited(tuple(names))).first() is not None
+
+
+@built_once
+def stand_in_wrong_unlimited(names: tuple[str, ...]) -> AnySelect:
+    """Read a request that was let in to the unlimited pool while that is not what it should be."""
     right = exists().where(Pool.pool == UNLIMITED_POOL, Pool.slots == UNLIMITED)
-    query = (
+    return (
         select(R.id)
         .join(TI, same_live_try())
         .where(R.state == GRANTED, R.pool.in_(names), TI.pool == UNLIMITED_POOL, ~right)
+        .limit(1)
     )
-    return session.scalars(query.limit(1)).first() is not None
 
 
 def mend_unlimited(session: Session) -> None:

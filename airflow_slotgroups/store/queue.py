@@ -11,9 +11,11 @@ from sqlalchemy import (
     CTE,
     BigInteger,
     ColumnElement,
+    CompoundSelect,
     ScalarSelect,
     Subquery,
     and_,
+    bindparam,
     case,
     cast,
     false,
@@ -30,6 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.dags import multi_team
+from airflow_slotgroups.airflow_core.sessions import joins_as_written
 from airflow_slotgroups.airflow_core.tables import (
     COUNTED_FOR_RUN,
     COUNTED_FOR_TASK,
@@ -48,7 +51,14 @@ from airflow_slotgroups.domain.planner import Plan
 from airflow_slotgroups.domain.snapshot import UNLIMITED, Group, Limit, Waiter
 from airflow_slotgroups.domain.states import Kind, Mode
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import GRANTED, SECTION, WAITING, same_live_try, same_task_instance
+from airflow_slotgroups.store.keys import (
+    GRANTED,
+    SECTION,
+    WAITING,
+    built_once,
+    same_live_try,
+    same_task_instance,
+)
 
 
 class Place(NamedTuple):
@@ -93,7 +103,7 @@ class ActiveCounts:
 def waiting_in(session: Session, pool: str, limit: int, offset: int = 0) -> list[QueuedTask]:
     """Read the queue as people see it: every waiter, startable or not, in order."""
     query = (
-        queued_tasks(active_counts())
+        queued_tasks(multi_team())
         .where(R.state == WAITING, R.pool == pool)
         .order_by(R.order_major, R.order_minor, R.id)
         .limit(limit)
@@ -118,13 +128,10 @@ def candidates(
     :param after: the last place read before.
     :param without: requests to leave out, since they could not be let in a moment ago.
     """
-    counts = active_counts()
-    query = (
-        queued_tasks(counts)
-        .where(R.state == WAITING, R.pool == group.pool, startable(counts, group, now))
-        .order_by(R.order_major, R.order_minor, R.id)
-        .limit(limit)
-    )
+    query = startable_tasks(multi_team()).where(R.state == WAITING, R.pool == group.pool).limit(limit)
+    if group.size != UNLIMITED and group.mode is not Mode.BYPASS:
+        # Wider than the group: `planner.why_too_wide`.
+        query = query.where(or_(R.forced, R.slots <= group.size))
     if without:
         query = query.where(R.id.not_in(without))
     if after is not None:
@@ -133,12 +140,13 @@ def candidates(
         query = query.where(*not_starved(so_far))
         if so_far.head is not None and so_far.free is not None:
             query = query.where(R.slots <= so_far.free)
-    return [queued_task(row) for row in session.execute(query)]
+    joins_as_written(session)
+    return [queued_task(row) for row in session.execute(query, {"now": now})]
 
 
 def granted_tasks(session: Session, ids: Collection[int]) -> list[QueuedTask]:
     """Read granted requests as if they still waited, their own grant not counted (rule 6)."""
-    query = queued_tasks(active_counts()).where(R.id.in_(ids), R.state == GRANTED)
+    query = queued_tasks(multi_team()).where(R.id.in_(ids), R.state == GRANTED)
     return [queued_task(row, own=1) for row in session.execute(query)]
 
 
@@ -185,14 +193,16 @@ def heads_of_queues(session: Session, names: Collection[str]) -> dict[str, int]:
     """
     ordered, found = sorted(names), {}
     for start in range(0, len(ordered), GROUPS_AT_ONCE):
-        some = [
-            select(literal(name).label("pool"), first_in(name).label("first"))
-            for name in ordered[start : start + GROUPS_AT_ONCE]
-        ]
-        for row in session.execute(union_all(*some)):
+        for row in session.execute(firsts_of(tuple(ordered[start : start + GROUPS_AT_ONCE]))):
             if row.first is not None:
                 found[row.pool] = row.first
     return found
+
+
+@built_once
+def firsts_of(names: tuple[str, ...]) -> CompoundSelect[Any]:
+    """Read the first sort key of each group."""
+    return union_all(*(select(literal(name).label("pool"), first_in(name).label("first")) for name in names))
 
 
 def first_in(name: str) -> ScalarSelect[int]:
@@ -206,8 +216,28 @@ def first_in(name: str) -> ScalarSelect[int]:
     )
 
 
-def queued_tasks(counts: ActiveCounts) -> AnySelect:
-    """Requests joined with everything that decides whether they may start."""
+@built_once
+def queued_tasks(teams: bool) -> AnySelect:
+    """Requests joined with everything that decides whether they may start.
+
+    :param teams: pools and DAGs belong to teams (multi-team mode).
+    """
+    return joined_with(active_counts(), teams)
+
+
+@built_once
+def startable_tasks(teams: bool) -> AnySelect:
+    """Those of them that could start at the moment `now` in a group with room, in the order of the queue."""
+    counts = active_counts()
+    could = joined_with(counts, teams).where(startable(counts, teams))
+    return could.order_by(R.order_major, R.order_minor, R.id)
+
+
+def joined_with(counts: ActiveCounts, teams: bool) -> AnySelect:
+    """Join requests with their task instances, DAGs, runs and counts, in this order.
+
+    PostgreSQL joins as it is written (`joins_as_written`): from the request on, by an index each.
+    """
     query: AnySelect = (
         select(
             R.id,
@@ -241,7 +271,7 @@ def queued_tasks(counts: ActiveCounts) -> AnySelect:
             func.coalesce(counts.by_run.c.active, 0).label("run_active"),
             func.coalesce(counts.by_task.c.active, 0).label("task_active"),
             func.coalesce(counts.by_task_run.c.active, 0).label("task_run_active"),
-            *team_columns(),
+            *team_columns(teams),
         )
         .select_from(R)
         .outerjoin(TI, same_task_instance())
@@ -251,16 +281,16 @@ def queued_tasks(counts: ActiveCounts) -> AnySelect:
         .outerjoin(counts.by_task, same(counts.by_task, "dag_id", "task_id"))
         .outerjoin(counts.by_task_run, same(counts.by_task_run, "dag_id", "run_id", "task_id"))
     )
-    if multi_team():
+    if teams:
         query = query.outerjoin(Pool, Pool.pool == R.pool).outerjoin(
             bundle_team, bundle_team.c.dag_bundle_name == DagModel.bundle_name
         )
     return query
 
 
-def team_columns() -> list[ColumnElement[Any]]:
+def team_columns(teams: bool) -> list[ColumnElement[Any]]:
     """The teams of pool and DAG, which mean something in multi-team mode alone."""
-    if not multi_team():
+    if not teams:
         return [null().label("pool_team"), null().label("dag_team")]
     return [Pool.team_name.label("pool_team"), bundle_team.c.team_name.label("dag_team")]
 
@@ -305,22 +335,20 @@ def counted(active: CTE, number: ColumnElement[int], *columns: str) -> Subquery:
     return select(*keys, number.label("active")).group_by(*keys).subquery()
 
 
-def startable(counts: ActiveCounts, group: Group, now: datetime) -> ColumnElement[bool]:
-    """What `planner.why_not_startable` and `why_too_wide` decide, as a condition of SQL.
+def startable(counts: ActiveCounts, teams: bool) -> ColumnElement[bool]:
+    """What `planner.why_not_startable` decides, as a condition of SQL.
 
     It spares reading waiters that can not start; the planner judges the rest again. A test compares the two.
     """
     conditions = [
         still_waits(),
         R.suspended == false(),
-        or_(R.not_before.is_(None), R.not_before <= now),
+        or_(R.not_before.is_(None), R.not_before <= bindparam("now")),
         DagModel.is_paused == false(),
         DagRun.state == RUNNING_RUN,
         or_(R.kind == SECTION, below_limits(counts)),
     ]
-    if group.size != UNLIMITED and group.mode is not Mode.BYPASS:
-        conditions.append(or_(R.forced, R.slots <= group.size))
-    if multi_team():
+    if teams:
         conditions.append(or_(Pool.team_name.is_(None), Pool.team_name == bundle_team.c.team_name))
     return and_(*conditions)
 

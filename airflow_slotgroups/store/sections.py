@@ -21,14 +21,14 @@ from airflow_slotgroups.airflow_core.tables import (
     is_acquire,
     real_run,
 )
-from airflow_slotgroups.airflow_core.typing import AnyRow
+from airflow_slotgroups.airflow_core.typing import AnyRow, AnySelect
 from airflow_slotgroups.domain.lifecycle import Hold, fate_of_hold
 from airflow_slotgroups.domain.names import RELEASE_OPERATOR, SLOT_TRIGGER_PATH
 from airflow_slotgroups.domain.snapshot import RunKey
 from airflow_slotgroups.domain.states import Admission, EndReason
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.discovery import Arrival
-from airflow_slotgroups.store.keys import GRANTED, SECTION, WAITING, same_task_instance
+from airflow_slotgroups.store.keys import GRANTED, SECTION, WAITING, built_once, same_task_instance
 from airflow_slotgroups.store.requests import lock_requests, put_off
 
 RELEASE = aliased(TI)
@@ -42,7 +42,15 @@ def waits_for_slots() -> ColumnElement[bool]:
 
 def find_ended_holds(session: Session, names: Collection[str]) -> dict[int, EndReason]:
     """Find the holds whose section is over; their number is bounded by the sizes."""
-    query = (
+    rows = session.execute(holds_in(tuple(names)))
+    fates = {row.id: fate_of_hold(hold_of(session, row)) for row in rows}
+    return {request_id: reason for request_id, reason in fates.items() if reason is not None}
+
+
+@built_once
+def holds_in(names: tuple[str, ...]) -> AnySelect:
+    """Read holds with all that tells whether their section is over."""
+    return (
         select(
             R.id,
             DagRun.state.label("run_state"),
@@ -62,8 +70,6 @@ def find_ended_holds(session: Session, names: Collection[str]) -> dict[int, EndR
         .outerjoin(RELEASE, is_release_of_hold())
         .where(R.state == GRANTED, R.kind == SECTION, R.pool.in_(names))
     )
-    fates = {row.id: fate_of_hold(hold_of(session, row)) for row in session.execute(query)}
-    return {request_id: reason for request_id, reason in fates.items() if reason is not None}
 
 
 def is_release_of_hold() -> ColumnElement[bool]:
@@ -150,14 +156,19 @@ def hold_on(session: Session, hold: int, arrival: Arrival) -> None:
 
 def find_test_acquires(session: Session) -> list[Any]:
     """Find acquires of runs of `dag.test()` that a live scheduler has deferred: none of ours (section 3)."""
-    query = (
+    return list(session.scalars(test_acquires()))
+
+
+@built_once
+def test_acquires() -> AnySelect:
+    """Read acquires of test runs."""
+    return (
         select(TI.id)
         .join(Trigger, and_(Trigger.id == TI.trigger_id, Trigger.classpath == SLOT_TRIGGER_PATH))
         .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
         .where(TI.state == DEFERRED, not_(real_run()))
         .limit(100)
     )
-    return list(session.scalars(query))
 
 
 def pass_through(session: Session, ids: Collection[Any]) -> set[Any]:

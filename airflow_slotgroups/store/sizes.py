@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import and_, func, select, union_all
+from sqlalchemy import CompoundSelect, and_, func, select, union_all
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.pools import PoolRow, write_pools
@@ -19,7 +20,7 @@ from airflow_slotgroups.domain.snapshot import UNLIMITED
 from airflow_slotgroups.domain.states import Kind, Mode
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.groups import StoredGroup, note_change
-from airflow_slotgroups.store.keys import GRANTED, same_live_try
+from airflow_slotgroups.store.keys import GRANTED, built_once, same_live_try
 from airflow_slotgroups.store.use import last_forced_request
 
 
@@ -27,10 +28,15 @@ def elsewhere(session: Session, names: Collection[str]) -> Counter[str]:
     """Slots of each group that its running pool can not see: sections, forced tasks, tasks executing in P."""
     use: Counter[str] = Counter()
     if names:
-        parts = union_all(section_slots(names), forced_slots(names), executing_in(names))
-        for pool, slots in session.execute(parts):
+        for pool, slots in session.execute(slots_elsewhere(tuple(names))):
             use[pool] += int(slots)
     return use
+
+
+@built_once
+def slots_elsewhere(names: tuple[str, ...]) -> CompoundSelect[Any]:
+    """Sum those slots in one statement."""
+    return union_all(section_slots(names), forced_slots(names), executing_in(names))
 
 
 def section_slots(names: Collection[str]) -> AnySelect:

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import BETWEEN_TRIES, HELD, SCHEDULED, TI, UNFINISHED
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
-from airflow_slotgroups.airflow_core.typing import AnyRow
+from airflow_slotgroups.airflow_core.typing import AnyRow, AnySelect
 from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import is_granted, same_task_instance
+from airflow_slotgroups.store.keys import built_once, is_granted, same_task_instance
 from airflow_slotgroups.store.use import last_forced_request
 
 AT_MOST = 1000
@@ -33,9 +33,15 @@ class Stray(NamedTuple):
 def find_strays(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Stray]:
     """Find task instances in running pools that wait, or are between tries, without a granted request."""
     home = {running_pool(name): name for name in names}
-    query = select(TI.id, TI.pool).where(TI.pool.in_(home), waits(), ~granted_and_scheduled()).limit(limit)
+    query = strays_in(tuple(home)).limit(limit)
     # MySQL finds "Warehouse.running" for "warehouse.running"; to Airflow's scheduler they are two.
     return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query) if pool in home]
+
+
+@built_once
+def strays_in(pools: tuple[str, ...]) -> AnySelect:
+    """Read what waits in running pools without a grant."""
+    return select(TI.id, TI.pool).where(TI.pool.in_(pools), waits(), ~granted_and_scheduled())
 
 
 def find_outsiders(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Stray]:
@@ -44,8 +50,14 @@ def find_outsiders(session: Session, names: Collection[str], limit: int = AT_MOS
     They began there, since the pool was opened by hand or was just being adopted, and came back: from a
     trigger, or since they were stuck in queued (S29).
     """
-    query = select(TI.id, TI.pool).where(TI.pool.in_(names), TI.state == SCHEDULED, is_granted()).limit(limit)
-    return [Stray(ti_id, pool) for ti_id, pool in session.execute(query) if pool in names]
+    rows = session.execute(outsiders_in(tuple(names)).limit(limit))
+    return [Stray(ti_id, pool) for ti_id, pool in rows if pool in names]
+
+
+@built_once
+def outsiders_in(names: tuple[str, ...]) -> AnySelect:
+    """Read what is granted and to start again in closed pools."""
+    return select(TI.id, TI.pool).where(TI.pool.in_(names), TI.state == SCHEDULED, is_granted())
 
 
 def take_inside(session: Session, outsiders: Collection[Stray]) -> None:
@@ -58,16 +70,21 @@ def take_inside(session: Session, outsiders: Collection[Stray]) -> None:
 
 def find_forced_strays(session: Session, limit: int = AT_MOST) -> list[Stray]:
     """Find task instances that have left their forced try behind: home is the group that they were forced in."""
-    query = (
+    rows = session.execute(forced_strays().limit(limit))
+    # The last request of each task instance counts.
+    homes = {ti_id: pool for ti_id, pool in rows}  # noqa: C416 - rows, not pairs
+    return [Stray(ti_id, home) for ti_id, home in homes.items()]
+
+
+@built_once
+def forced_strays() -> AnySelect:
+    """Read what waits in the pool of forced starts without a grant, with each group it was ever forced in."""
+    return (
         select(TI.id, R.pool)
         .join(R, and_(same_task_instance(), R.forced == true()))
         .where(TI.pool == UNLIMITED_POOL, waits(), ~granted_and_scheduled())
         .order_by(R.id)
-        .limit(limit)
     )
-    # The last request of each task instance counts.
-    homes = {ti_id: pool for ti_id, pool in session.execute(query)}  # noqa: C416 - rows, not pairs
-    return [Stray(ti_id, home) for ti_id, home in homes.items()]
 
 
 def find_forced_of(session: Session, name: str) -> list[Stray]:

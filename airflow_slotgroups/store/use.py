@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, true, union_all
+from sqlalchemy import ColumnElement, CompoundSelect, and_, func, or_, select, true, union_all
 from sqlalchemy.orm import Session, aliased
 
 from airflow_slotgroups.airflow_core.tables import DEFERRED, EXECUTING, TI, DagRun, is_acquire, real_run
 from airflow_slotgroups.airflow_core.typing import AnySelect
 from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
 from airflow_slotgroups.models import SlotRequest as R
-from airflow_slotgroups.store.keys import GRANTED, is_granted
+from airflow_slotgroups.store.keys import GRANTED, built_once, is_granted
 
 LATER = aliased(R)
 
@@ -25,12 +26,17 @@ def read_use(session: Session, names: Collection[str]) -> Counter[str]:
     """
     group_of = {pool: name for name in names for pool in (name, running_pool(name))}
     use: Counter[str] = Counter()
-    parts = union_all(granted_slots(names), stranger_slots(names), forced_stranger_slots(names))
-    for pool, slots in session.execute(parts):
+    for pool, slots in session.execute(slots_in_use(tuple(names))):
         # MySQL finds "Warehouse" for "warehouse"; to Airflow's scheduler they are two.
         if pool in group_of:
             use[group_of[pool]] += int(slots)
     return use
+
+
+@built_once
+def slots_in_use(names: tuple[str, ...]) -> CompoundSelect[Any]:
+    """Sum both halves, by group and by pool."""
+    return union_all(granted_slots(names), stranger_slots(names), forced_stranger_slots(names))
 
 
 def granted_slots(names: Collection[str]) -> AnySelect:
