@@ -65,41 +65,46 @@ class Cycle:
         self.noted: dict[str, str] = {}
         self.desk = Desk(lease=lease, allow_run_priority=allow_run_priority)
 
-    def run(self) -> CycleResult:
-        """Run one cycle."""
+    def run(self, *, thorough: bool = True) -> CycleResult:
+        """Run one cycle.
+
+        :param thorough: do all steps; else the urgent ones, holders that have ended and newcomers.
+        """
+        steps = [step for step in STEPS if thorough or step.urgent]
         # 1. Look for whatever is not as it should be, without locks.
         with self.sessions() as session:
             groups = load_groups(session)
-            to_do = self.anything_to_do(session, groups)
+            to_do = self.anything_to_do(session, groups, steps)
         # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
-        result = self.put_right([group.name for group in groups]) if to_do else CycleResult()
+        result = self.put_right([group.name for group in groups], steps) if to_do else CycleResult()
         # 3. Find the groups that have a waiter and room for one.
         with self.sessions() as session:
-            names = self.groups_to_serve(session, result)
+            names = self.groups_to_serve(session, load_groups(session) if to_do else groups, result)
         # 4. Let waiters in, one group after the other, one decision in one transaction.
         for name in names:
             self.serve(name, result)
+        result.busy |= result.granted > 0
         return result
 
-    def anything_to_do(self, session: Session, groups: Sequence[StoredGroup]) -> bool:
+    def anything_to_do(self, session: Session, groups: Sequence[StoredGroup], steps: Sequence[Step]) -> bool:
         """Ask the steps in order until one finds something."""
         now = self.clock()
         try:
-            return bool(groups) and any(step.find(self.desk, session, groups, now) for step in STEPS)
+            return bool(groups) and any(step.find(self.desk, session, groups, now) for step in steps)
         except DBAPIError:
             raise
         except Exception:
             # The step that can not look is found out below, where it is kept apart from the others.
             return True
 
-    def put_right(self, names: Sequence[str]) -> CycleResult:
+    def put_right(self, names: Sequence[str], steps: Sequence[Step] = STEPS) -> CycleResult:
         """Do the steps in order under the locks of the groups, each looking anew at what the ones before left."""
         result = CycleResult()
         self.desk.events = result.events
         with self.sessions() as session:
             limit_waiting(session)
             groups = lock_free_groups(session, names)
-            for step in STEPS if groups else ():
+            for step in steps if groups else ():
                 self.do_step(session, step, groups, result)
         return result
 
@@ -123,9 +128,11 @@ class Cycle:
         except Exception as error:
             self.note_error(step.apply.__name__, error, result)
 
-    def groups_to_serve(self, session: Session, result: CycleResult) -> list[str]:
+    def groups_to_serve(
+        self, session: Session, groups: Sequence[StoredGroup], result: CycleResult
+    ) -> list[str]:
         """Name the groups that may let somebody in; full ones cost nothing more."""
-        groups = [group for group in load_groups(session) if group.mode is not Mode.DISSOLVING]
+        groups = [group for group in groups if group.mode is not Mode.DISSOLVING]
         heads = heads_of_queues(session, [group.name for group in groups])
         waiting = [group for group in groups if group.name in heads]
         use = read_use(session, [group.name for group in waiting]) if waiting else {}

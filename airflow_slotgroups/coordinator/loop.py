@@ -32,7 +32,7 @@ class Loop:
     :param metrics: what is told to Airflow's metrics.
     :param purge: what forgets old requests.
     :param busy: time from cycle to cycle while a slot may become free at any moment.
-    :param idle: time from cycle to cycle else.
+    :param idle: time from cycle to cycle else, and from one thorough cycle to the next.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Loop:
         self.busy = busy.total_seconds()
         self.idle = idle.total_seconds()
         self.failures = 0
+        self.thorough_at = 0.0
         self.stopping = threading.Event()
 
     def run(self) -> None:
@@ -84,7 +85,13 @@ class Loop:
     def work(self) -> float:
         """One cycle, what is due beside it, and the report."""
         started = time.monotonic()
-        result = self.cycle.run()
+        thorough = started >= self.thorough_at
+        if thorough:
+            self.thorough_at = started + self.idle
+        result = self.cycle.run(thorough=thorough)
+        if result.events:
+            # What has ended may come again, a retry for one, and stands in the wrong pool then.
+            self.thorough_at = 0.0
         took = time.monotonic() - started
         self.sweep.run_if_due()
         error = "; ".join(f"'{name}': {what}" for name, what in result.errors.items())

@@ -40,7 +40,7 @@ class CheckedCycle(Cycle):
 
     checked = False
 
-    def run(self) -> CycleResult:
+    def run(self, *, thorough: bool = True) -> CycleResult:
         """Run one cycle.
 
         :raises TablesMissingError: somebody has to run `airflow db migrate`; the next cycle looks again.
@@ -49,7 +49,7 @@ class CheckedCycle(Cycle):
             with self.sessions() as session:
                 check_tables(session)
             self.checked = True
-        return super().run()
+        return super().run(thorough=thorough)
 
 
 def run_coordinator(scheduler_job_id: int | None = None, parent_pid: int | None = None) -> None:

@@ -76,10 +76,14 @@ Groups = Sequence[StoredGroup]
 
 
 class Step(NamedTuple):
-    """Find what is to do (something falsy for nothing), and do it."""
+    """Find what is to do (something falsy for nothing), and do it.
+
+    :param urgent: done in every cycle, since waiters may go on at once; the rest in thorough ones alone.
+    """
 
     find: Callable[[Desk, Session, Groups, datetime], Any]
     apply: Callable[[Desk, Session, Groups, Any, datetime], None]
+    urgent: bool = False
 
 
 UNUSED = "was let in, but the scheduler did not start it"
@@ -266,13 +270,13 @@ def alive(groups: Groups) -> list[str]:
 
 
 STEPS = (
-    Step(find_holder_changes, settle),
+    Step(find_holder_changes, settle, urgent=True),
     Step(find_uncounted, count_them),
-    Step(find_over, end_holds),
+    Step(find_over, end_holds, urgent=True),
     Step(find_lost, bring_home),
     Step(find_outside, bring_inside),
     Step(find_tests, let_tests_pass),
-    Step(find_newcomers, enqueue_them),
+    Step(find_newcomers, enqueue_them, urgent=True),
     Step(find_overdue_waiters, fail_them),
     Step(find_dissolving, dissolve_on),
     # Last, since they lock rows of slot_pool: the commit follows at once.

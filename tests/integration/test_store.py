@@ -212,6 +212,35 @@ def test_limits_of_a_run_hold_back_its_own_tasks_alone(world: World, scheduler: 
     assert {e.reason_code for e in queue_of("P") if e.position} == {"max_active_tasks"}
 
 
+@pytest.mark.parametrize("thorough", [True, False])
+def test_slots_that_become_free_all_at_once_are_granted_and_looked_at_soon(
+    world: World, scheduler: FakeScheduler, thorough: bool
+) -> None:
+    """Nobody holds when the cycle looks, and somebody does when it ends: the next one must come soon."""
+    world.group("P", 2)
+    tasks = [world.task(f"t{number}", "P") for number in range(6)]
+    world.round()
+    for task in tasks[:2]:
+        scheduler.run_to(task, "success")
+    world.clock.advance()
+    result = world.cycle.run(thorough=thorough)
+    assert (result.granted, result.busy) == (2, True)
+    assert world.granted() == ["t2", "t3"]
+
+
+def test_an_urgent_cycle_leaves_the_rest_to_a_thorough_one(world: World, scheduler: FakeScheduler) -> None:
+    """What does not let anybody in waits half a second at most: here a pool that was opened by hand."""
+    world.group("P", 1)
+    world.task("first", "P")
+    world.round()
+    world.pool("P", 5)
+    world.clock.advance()
+    world.cycle.run(thorough=False)
+    assert world.pools("P") == (5, 1)
+    world.cycle.run()
+    assert world.pools("P") == (0, 5)
+
+
 def test_two_groups_do_not_touch_each_other(world: World, scheduler: FakeScheduler) -> None:
     """S68, and S05 without a scheduler: a full group with a long queue, an idle one beside it."""
     world.group("A", 1)

@@ -19,6 +19,7 @@ from airflow_slotgroups.coordinator import loop as loop_module
 from airflow_slotgroups.coordinator import sweep as sweep_module
 from airflow_slotgroups.coordinator.cycle import CycleResult
 from airflow_slotgroups.coordinator.loop import LONGEST_PAUSE, Loop, first_line
+from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.coordinator.sweep import INTERVAL, Heartbeat, Sweep
 from airflow_slotgroups.domain.errors import TablesMissingError
 from airflow_slotgroups.store.coordinators import DEAD_AFTER
@@ -91,12 +92,35 @@ def test_the_pause_is_short_while_a_slot_may_become_free(loop: Any, busy: bool, 
 
 
 def test_a_slow_cycle_pauses_as_long_as_it_took(loop: Any, clock: Clock) -> None:
-    def run() -> CycleResult:
+    def run(**_how: bool) -> CycleResult:
         clock.now += 3
         return CycleResult(busy=True)
 
     with mock.patch.object(loop.cycle, "run", run):
         assert loop.one_round() == 3
+
+
+def test_the_time_from_cycle_to_cycle_includes_the_cycle(loop: Any, clock: Clock) -> None:
+    def run(**_how: bool) -> CycleResult:
+        clock.now += 0.04
+        return CycleResult(busy=True)
+
+    with mock.patch.object(loop.cycle, "run", run):
+        assert loop.one_round() == pytest.approx(BUSY - 0.04)
+
+
+def test_a_busy_loop_is_thorough_at_the_idle_pace_and_after_something_happened(
+    loop: Any, clock: Clock
+) -> None:
+    how = []
+    for number in range(12):
+        found = [Event(What.RELEASES, "P")] if number == 7 else []
+        result_of(loop, CycleResult(busy=True, events=found))
+        clock.now += loop.one_round()
+        how.append(loop.cycle.run.call_args.kwargs["thorough"])
+
+    # Every 0.5 s in steps of 0.1 s, and in the cycle after the one that released something.
+    assert [number for number, thorough in enumerate(how) if thorough] == [0, 5, 8]
 
 
 def test_a_round_sweeps_and_reports(loop: Any) -> None:
@@ -226,7 +250,7 @@ def test_first_line(error: Exception, line: str) -> None:
 
 
 def test_it_ends_after_the_cycle_that_runs(loop: Any) -> None:
-    def run() -> CycleResult:
+    def run(**_how: bool) -> CycleResult:
         loop.stop()
         return CycleResult()
 
@@ -249,7 +273,7 @@ def test_stopping_cuts_a_pause_short(loop: Any) -> None:
     loop.idle = 3600
     in_cycle = threading.Event()
 
-    def run() -> CycleResult:
+    def run(**_how: bool) -> CycleResult:
         in_cycle.set()
         return CycleResult()
 

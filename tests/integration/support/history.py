@@ -101,6 +101,14 @@ class History(RuleBasedStateMachine):
         still = [key_of(request) for request in facts.live() if request.id in self.moves.came_again]
         assert not still, f"scheduled anew after they ran, and hold their slots: {still}"
 
+    @rule()
+    def urgent_cycle(self) -> None:
+        """What a coordinator does most of the time; the rest waits for a thorough cycle."""
+        self.clock.advance()
+        before = self.look()
+        assert not self.world.cycle.run(thorough=False).errors
+        self.judge(cycle_kept_the_rules(before, self.look()))
+
     @rule(pick=PICKS)
     def cycle_and_go(self, pick: int) -> None:
         """What is let in is started: the common case, made common."""
