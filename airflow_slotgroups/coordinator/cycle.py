@@ -63,6 +63,8 @@ class Cycle:
         self.sessions = sessions
         self.clock = clock
         self.noted: dict[str, str] = {}
+        self.barren: set[str] = set()
+        """Groups with room and waiters of which none could start, when they were last looked at."""
         self.desk = Desk(lease=lease, allow_run_priority=allow_run_priority)
 
     def run(self, *, thorough: bool = True) -> CycleResult:
@@ -71,6 +73,8 @@ class Cycle:
         :param thorough: do all steps; else the urgent ones, holders that have ended and newcomers.
         """
         steps = [step for step in STEPS if thorough or step.urgent]
+        if thorough:
+            self.barren.clear()
         # 1. Look for whatever is not as it should be, without locks.
         with self.sessions() as session:
             groups = load_groups(session)
@@ -169,9 +173,14 @@ class Cycle:
         self.noted[where] = text
 
     def would_let_in(self, name: str) -> bool:
-        """Decide without locks whether it is worth while to take them."""
+        """Decide without locks whether it is worth while to take them; not again before a thorough cycle if not."""
+        if name in self.barren:
+            return False
         with self.sessions() as session:
-            return bool(decide(session, load_group(session, name), self.clock(), enough=1).plan.grants)
+            if decide(session, load_group(session, name), self.clock(), enough=1).plan.grants:
+                return True
+        self.barren.add(name)
+        return False
 
     def let_waiters_in(self, name: str) -> list[Event]:
         """Decide again under the group's lock, and carry it out."""
@@ -193,6 +202,8 @@ class Cycle:
             group.row.stalled_since = None
         elif decision.plan.grants:
             group.row.stalled_since = group.row.stalled_since or now
+        else:
+            self.barren.add(group.name)
         keep_pools(session, [group], now)
         return [Event(What.GRANTS, task.pool, now - task.arrived_at) for task in granted]
 

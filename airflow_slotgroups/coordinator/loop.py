@@ -18,6 +18,9 @@ from airflow_slotgroups.domain.errors import SlotGroupsError
 
 log = logging.getLogger(__name__)
 
+SHARE = 0.25
+"""Thorough cycles take at most this share of the time, while there are others to run."""
+
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
 """Seconds, less than after which a silent coordinator counts as dead."""
@@ -86,13 +89,10 @@ class Loop:
         """One cycle, what is due beside it, and the report."""
         started = time.monotonic()
         thorough = started >= self.thorough_at
-        if thorough:
-            self.thorough_at = started + self.idle
         result = self.cycle.run(thorough=thorough)
-        if result.events:
-            # What has ended may come again, a retry for one, and stands in the wrong pool then.
-            self.thorough_at = 0.0
         took = time.monotonic() - started
+        if thorough:
+            self.thorough_at = started + max(self.idle, took / SHARE)
         self.sweep.run_if_due()
         error = "; ".join(f"'{name}': {what}" for name, what in result.errors.items())
         self.heartbeat.cycle_ended(took, error or None)

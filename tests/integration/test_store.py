@@ -31,6 +31,7 @@ from airflow_slotgroups.services import groups, health, requests
 from airflow_slotgroups.services.groups import GroupChange
 from airflow_slotgroups.services.queue import queue_of
 from tests.integration.conftest import backends
+from tests.integration.support.faults import watched
 from tests.integration.support.rules import look, when_settled
 from tests.integration.support.scheduler import FakeScheduler
 from tests.integration.support.world import WHO, Key, World
@@ -239,6 +240,23 @@ def test_an_urgent_cycle_leaves_the_rest_to_a_thorough_one(world: World, schedul
     assert world.pools("P") == (5, 1)
     world.cycle.run()
     assert world.pools("P") == (0, 5)
+
+
+def test_a_group_whose_waiters_can_not_start_is_looked_at_in_thorough_cycles(
+    world: World, scheduler: FakeScheduler
+) -> None:
+    """Many such groups must not slow those down in which slots change hands."""
+    for name in ("P", "Q"):
+        world.group(name, 1)
+        world.task(f"in_{name}", name)
+    scheduler.do("pause", "dag", True)
+    world.cycle.run()
+    with watched(world.database.engine) as statements:
+        world.cycle.run(thorough=False)
+    assert not [sent for sent in statements.seen if "WITH active" in sent], "none is decided on"
+    scheduler.do("pause", "dag", False)
+    assert world.cycle.run(thorough=False).granted == 0
+    assert world.cycle.run().granted == 2
 
 
 def test_two_groups_do_not_touch_each_other(world: World, scheduler: FakeScheduler) -> None:

@@ -19,7 +19,6 @@ from airflow_slotgroups.coordinator import loop as loop_module
 from airflow_slotgroups.coordinator import sweep as sweep_module
 from airflow_slotgroups.coordinator.cycle import CycleResult
 from airflow_slotgroups.coordinator.loop import LONGEST_PAUSE, Loop, first_line
-from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.coordinator.sweep import INTERVAL, Heartbeat, Sweep
 from airflow_slotgroups.domain.errors import TablesMissingError
 from airflow_slotgroups.store.coordinators import DEAD_AFTER
@@ -109,18 +108,22 @@ def test_the_time_from_cycle_to_cycle_includes_the_cycle(loop: Any, clock: Clock
         assert loop.one_round() == pytest.approx(BUSY - 0.04)
 
 
-def test_a_busy_loop_is_thorough_at_the_idle_pace_and_after_something_happened(
-    loop: Any, clock: Clock
+@pytest.mark.parametrize(("took", "thorough_ones"), [(0.0, [0, 5, 10]), (0.2, [0, 7])])
+def test_a_busy_loop_is_thorough_at_the_idle_pace_or_a_quarter_of_the_time(
+    loop: Any, clock: Clock, took: float, thorough_ones: list[int]
 ) -> None:
-    how = []
-    for number in range(12):
-        found = [Event(What.RELEASES, "P")] if number == 7 else []
-        result_of(loop, CycleResult(busy=True, events=found))
-        clock.now += loop.one_round()
-        how.append(loop.cycle.run.call_args.kwargs["thorough"])
+    how: list[bool] = []
 
-    # Every 0.5 s in steps of 0.1 s, and in the cycle after the one that released something.
-    assert [number for number, thorough in enumerate(how) if thorough] == [0, 5, 8]
+    def run(*, thorough: bool) -> CycleResult:
+        clock.now += took if thorough else 0
+        how.append(thorough)
+        return CycleResult(busy=True)
+
+    with mock.patch.object(loop.cycle, "run", run):
+        for _ in range(12):
+            clock.now += loop.one_round() + 1e-6
+
+    assert [number for number, thorough in enumerate(how) if thorough] == thorough_ones
 
 
 def test_a_round_sweeps_and_reports(loop: Any) -> None:
