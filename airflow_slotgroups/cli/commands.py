@@ -23,6 +23,8 @@ from airflow_slotgroups.domain.states import Mode, Strategy
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.services import groups, health, history, queue, requests, transfer
 from airflow_slotgroups.services.explain import explain_task
+from airflow_slotgroups.services.transfer import Done
+from airflow_slotgroups.services.where_used import where_used
 
 Command = Callable[[Namespace], None]
 
@@ -152,9 +154,20 @@ def in_slots(slots: int) -> str:
 @writing
 def delete_command(args: Namespace) -> None:
     """Delete a slot group."""
+    dags = [dag.dag_id for dag in where_used(args.pool)]
     groups.delete(args.pool, who=getpass.getuser(), comment=args.comment)
-    stays = "; the pool itself stays, Airflow needs it" if args.pool == groups.DEFAULT_POOL else ""
-    print(f"Slot group '{args.pool}' deleted{stays}")
+    if args.pool == groups.DEFAULT_POOL:
+        print(f"Slot group '{args.pool}' deleted; the pool itself stays, Airflow needs it")
+        return
+    print(f"Slot group '{args.pool}' deleted, and its pool")
+    if dags:
+        print(f"Tasks of {named(dags)} name it still: they wait until there is a pool of that name again")
+
+
+def named(dags: Sequence[str], most: int = 5) -> str:
+    """Name some DAGs, and count the rest."""
+    more = f" and {len(dags) - most} more DAGs" if len(dags) > most else ""
+    return ", ".join(dags[:most]) + more
 
 
 @writing
@@ -231,7 +244,8 @@ def change_mode(args: Namespace, mode: Mode) -> None:
     """Change the mode of a group, and say what that means now."""
     status = groups.set_mode(args.pool, mode, who=getpass.getuser(), comment=args.comment)
     limit = "no limit" if status.free is None else in_slots(status.slots)
-    print(f"Slot group '{args.pool}' is {mode}: {status.used} of {limit} in use, {status.waiting} waiting")
+    state = "in bypass" if mode is Mode.BYPASS else mode.value
+    print(f"Slot group '{args.pool}' is {state}: {status.used} of {limit} in use, {status.waiting} waiting")
 
 
 def which_of(args: Namespace) -> list[Which]:
@@ -256,7 +270,8 @@ def force_start_command(args: Namespace) -> None:
 def prioritize_command(args: Namespace) -> None:
     """Give waiters another priority."""
     if (args.priority is None) != args.top:
-        raise InvalidValueError("priority", args.priority, "give either --priority NUMBER or --top")
+        given = "both --priority and --top are" if args.top else "neither --priority nor --top is"
+        raise SlotGroupsError(f"{given} given", "give one of them")
     who = getpass.getuser()
     entries = requests.prioritize(args.pool, which_of(args), args.priority, who=who, comment=args.comment)
     show([queue_row(entry) for entry in entries], args.output)
@@ -285,7 +300,10 @@ def explain_command(args: Namespace) -> None:
     if args.output in ("json", "yaml"):
         show([{"sentence": answer.sentence, "name": answer.name, "checks": checks}], args.output)
         return
-    print(f"{args.dag_id}.{args.task_id}: {answer.sentence}\n")
+    print(f"{args.dag_id}.{args.task_id}: {answer.sentence}")
+    if not checks:
+        return
+    print()
     show(
         [
             {
@@ -369,7 +387,9 @@ def import_command(args: Namespace) -> None:
         lines = "".join(f"\n  {problem}" for problem in error.problems)
         raise SystemExit(f"Error: {error.file}: nothing was imported; mend the file:{lines}") from None
     for name, what in done.items():
-        print(f"Slot group '{name}' {what}")
+        mode = groups.get_group(name).mode
+        rest = "" if mode is Mode.ACTIVE or what is Done.UNCHANGED else f"; its mode is {mode}"
+        print(f"Slot group '{name}' {what}{rest}")
 
 
 @reading

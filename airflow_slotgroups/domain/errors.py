@@ -104,7 +104,7 @@ class UnknownTaskInstanceError(SlotGroupsError):
         mapped = f", map index {map_index}" if map_index >= 0 else ""
         super().__init__(
             f"there is no task instance '{task_id}'{mapped} in run '{run_id}' of DAG '{dag_id}'",
-            "check the names; a mapped task needs its map index",
+            "check the names; one of a mapped task is meant by its map index ('--map-index', 'map_index')",
         )
 
 

@@ -141,6 +141,8 @@ def explain(facts: TaskFacts) -> Explanation:
     if facts.state in FINISHED:
         return Explanation(how_it_ended(facts), "", ())
     checks = tuple(check for rule in RULES for check in rule(facts))
+    if not any(check.holds for check in checks):
+        checks += tuple(check_scheduled(facts))
     runs = how_it_runs(facts)
     if runs is not None:
         return Explanation(runs, "", checks)
@@ -258,7 +260,8 @@ def check_pool(facts: TaskFacts) -> Iterator[Check]:
     if facts.group is not None or pool.group is not None:
         return
     if not pool.exists:
-        yield Check("pool_missing", waits(facts), f"pool '{pool.name}' does not exist")
+        text = f"pool '{pool.name}' does not exist: make it in Admin → Pools, or name another in the DAG"
+        yield Check("pool_missing", waits(facts), text)
         return
     if pool.team is not None and pool.team != facts.dag_team:
         owner = f"team '{facts.dag_team}'" if facts.dag_team else "no team"
@@ -314,8 +317,7 @@ def check_queued(facts: TaskFacts) -> Iterator[Check]:
 
 def check_scheduled(facts: TaskFacts) -> Iterator[Check]:
     """Nothing holds it but the executor, which only its scheduler knows."""
-    let_in = facts.group is None or facts.group.reason is None
-    if facts.state == "scheduled" and let_in:
+    if facts.state == "scheduled":
         text = "it waits for the scheduler's next loop, or for room in the executor"
         yield Check("executor", True, text)
 
@@ -341,6 +343,5 @@ RULES: tuple[Callable[[TaskFacts], Iterator[Check]], ...] = (
     check_limits,
     check_scheduler,
     check_queued,
-    check_scheduled,
 )
 """In the order in which a task instance meets them: the first that holds is the answer."""

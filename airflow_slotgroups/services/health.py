@@ -26,7 +26,7 @@ from airflow_slotgroups.store.history import last_event
 from airflow_slotgroups.store.queue import waiting_in
 from airflow_slotgroups.store.sections import orphaned_acquires
 from airflow_slotgroups.store.sizes import edited_by_hand
-from airflow_slotgroups.store.strays import unforced_in_unlimited
+from airflow_slotgroups.store.strays import unforced_in_unlimited, waiting_without_pool
 from airflow_slotgroups.store.use import read_use
 
 STALLED_AFTER = timedelta(minutes=1)
@@ -78,6 +78,7 @@ def check_all(session: Session, now: datetime) -> Iterator[Problem]:
         yield from check_pools(group)
         yield from check_progress(session, group, now)
     yield from check_acquires(session, groups)
+    yield from check_missing_pools(session)
     yield from check_unlimited(session)
 
 
@@ -183,6 +184,19 @@ def check_acquires(session: Session, groups: Sequence[StoredGroup]) -> Iterator[
             acquire.pool,
             unnamed=f"a section {what}",
             dag_id=acquire.dag_id,
+        )
+
+
+def check_missing_pools(session: Session) -> Iterator[Problem]:
+    """A pool that tasks wait in and that does not exist lets nobody in: mistyped, or deleted with its group."""
+    for pool, tasks in waiting_without_pool(session).items():
+        yield Problem(
+            "no_pool",
+            pool,
+            f"{tasks} task{'' if tasks == 1 else 's'} wait{'s' if tasks == 1 else ''} in pool '{pool}',"
+            " which does not exist",
+            f"make it with 'airflow slotgroups set {quoted(pool)} SLOTS', or name another in the DAG",
+            pool,
         )
 
 

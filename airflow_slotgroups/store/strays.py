@@ -9,10 +9,20 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select, true
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.tables import BETWEEN_TRIES, HELD, SCHEDULED, TI, UNFINISHED
+from airflow_slotgroups.airflow_core.tables import (
+    BETWEEN_TRIES,
+    HELD,
+    SCHEDULED,
+    TI,
+    UNFINISHED,
+    DagRun,
+    Pool,
+    real_run,
+)
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
 from airflow_slotgroups.airflow_core.typing import AnyRow, AnySelect
 from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
+from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import built_once, is_granted, same_task_instance
 from airflow_slotgroups.store.use import last_forced_request
@@ -106,6 +116,20 @@ def unforced_in_unlimited(session: Session) -> list[AnyRow]:
         .limit(100)
     )
     return list(session.execute(query).all())
+
+
+def waiting_without_pool(session: Session) -> dict[str, int]:
+    """Count the task instances that are scheduled in pools that do not exist, by pool; not a group's missing ones."""
+    known = select(Pool.pool).union(select(SlotGroup.pool))
+    query = (
+        select(TI.pool, func.count())
+        .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
+        .where(TI.state == SCHEDULED, TI.pool.not_in(known), real_run())
+        .group_by(TI.pool)
+        .order_by(TI.pool)
+        .limit(100)
+    )
+    return {pool: count for pool, count in session.execute(query)}  # noqa: C416 - rows, not pairs
 
 
 def waits() -> ColumnElement[bool]:

@@ -73,7 +73,11 @@ HELD = {
     ),
     "pool": Held("e_pool", "second", "pool 'e_pool' is full: 1 of 1 slots in use"),
     "pool_too_small": Held("e_wide", "nap", "it needs 2 slots, and pool 'e_narrow' has 1"),
-    "pool_missing": Held("e_missing", "nap", "pool 'e_nowhere' does not exist"),
+    "pool_missing": Held(
+        "e_missing",
+        "nap",
+        "pool 'e_nowhere' does not exist: make it in Admin → Pools, or name another in the DAG",
+    ),
     "slot_group": Held(
         "e_group", "third", "waits in slot group 'e_group', place 2, 1 ahead: needs 1, 0 free"
     ),

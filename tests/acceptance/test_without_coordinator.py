@@ -48,7 +48,7 @@ def test_s60_no_coordinator_alive(external: World) -> None:
         assert world.group("s60_edited")["slots"] == 2
         assert "All is well" in world.cli("slotgroups", "check")
     assert "coordinator" in {row["code"] for row in world.check()}, "a coordinator that left is not missed"
-    world.cli("slotgroups", "delete", "s60")
+    assert "Tasks of s60 name it still" in world.cli("slotgroups", "delete", "s60")
     assert not world.rows("SELECT pool FROM slot_pool WHERE pool IN ('s60', 's60.running')"), (
         "a pool was left"
     )

@@ -170,7 +170,7 @@ def test_a_name_in_brackets_is_shown_as_it_is(cli: CommandLine) -> None:
 
 def test_a_group_is_deleted_with_its_pools(cli: CommandLine) -> None:
     good(cli("set", "wh", "2"))
-    assert good(cli("delete", "wh")).out == "Slot group 'wh' deleted\n"
+    assert good(cli("delete", "wh")).out == "Slot group 'wh' deleted, and its pool\n"
 
     assert cli("list", "-o", "json").json == []
     assert (cli.pool("wh"), cli.pool("wh.running")) == (None, None)
@@ -342,6 +342,14 @@ MISTAKES = {
         ("set", "new", "3"),
         "a pool 'new.running' exists already, and is not ours;"
         " rename or delete that pool in Admin → Pools, then try again",
+    ),
+    "no priority at all": (
+        ("prioritize", "wh", "--all"),
+        "neither --priority nor --top is given; give one of them",
+    ),
+    "two priorities": (
+        ("prioritize", "wh", "--all", "--top", "--priority", "3"),
+        "both --priority and --top are given; give one of them",
     ),
     "too few slots": (("set", "new", "-2"), "slots can not be -2; give 0 or more, or -1 for no limit"),
     "too few slots of a group": (

@@ -128,6 +128,17 @@ def test_groups_go_to_a_file_and_come_back(cli: CommandLine, tmp_path: Path) -> 
     assert cli.events()[-1][2]["comment"] == f"imported from {file}: moved"
 
 
+def test_an_import_says_when_it_leaves_a_group_that_does_not_queue(cli: CommandLine, tmp_path: Path) -> None:
+    file = str(tmp_path / "groups.json")
+    good(cli("set", "wh", "4"))
+    assert good(cli("bypass", "wh")).out == "Slot group 'wh' is in bypass: 0 of no limit in use, 0 waiting\n"
+    good(cli("export", file))
+    good(cli("resume", "wh"))
+
+    assert good(cli("import", file)).out == "Slot group 'wh' changed; its mode is bypass\n"
+    assert good(cli("import", file)).out == "Slot group 'wh' unchanged\n"
+
+
 def test_airflow_can_read_an_export(cli: CommandLine, tmp_path: Path) -> None:
     """For a deployment without slot groups: plain pools of the real sizes."""
     file = str(tmp_path / "groups.json")

@@ -973,6 +973,21 @@ def test_without_a_group_a_cycle_writes_nothing(world: World, scheduler: FakeSch
     assert (result.granted, result.busy, world.requests()) == (0, False, [])
 
 
+def test_check_names_the_pools_that_do_not_exist_and_that_tasks_wait_in(
+    world: World, scheduler: FakeScheduler
+) -> None:
+    """Mistyped in a DAG, or deleted with its group; a group's own missing pool is told of as that."""
+    world.group("P", 1)
+    world.drop_pool("P")
+    world.run("dag", "tested", test=True)
+    world.tasks([Key("dag", "run", f"typo{number}") for number in range(2)], "Wharehouse")
+    world.task("t", "P")
+    world.task("by_test", "nowhere", run_id="tested")
+    found = {problem.where: problem for problem in health.check() if problem.code == "no_pool"}
+    assert set(found) == {"Wharehouse"}
+    assert found["Wharehouse"].text == "2 tasks wait in pool 'Wharehouse', which does not exist"
+
+
 def test_check_tells_of_a_queue_that_does_not_move(world: World, scheduler: FakeScheduler) -> None:
     """Free slots, an eligible request and no grant for a minute; and no coordinator (S60)."""
     world.group("P", 1)

@@ -60,7 +60,9 @@ SENTENCES: dict[str, dict[str, Any]] = {
         "trigger": "some.Trigger",
         "triggerer_alive": False,
     },
-    "pool 'p' does not exist": {"pool": PoolFacts("p", exists=False)},
+    "pool 'p' does not exist: make it in Admin → Pools, or name another in the DAG": {
+        "pool": PoolFacts("p", exists=False)
+    },
     "pool 'p' belongs to team 'red', the DAG to no team": {"pool": PoolFacts("p", team="red")},
     "pool 'p' belongs to team 'red', the DAG to team 'blue'": {
         "pool": PoolFacts("p", team="red"),
@@ -141,6 +143,11 @@ def test_every_limit_is_listed_with_its_value_and_its_use() -> None:
     )
     assert found["max_active_tis_per_dag"].text == "max_active_tis_per_dag is not set"
     assert not any(check.holds for check in explain(facts()).checks if check.name != "executor")
+
+
+def test_the_executor_holds_what_nothing_else_does() -> None:
+    missing = explain(facts(pool=PoolFacts("p", exists=False)))
+    assert [check.name for check in missing.checks if check.holds] == ["pool_missing"]
 
 
 def test_who_is_ahead_and_who_holds_is_told() -> None:
