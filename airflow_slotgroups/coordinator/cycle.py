@@ -15,10 +15,10 @@ from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
 from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.coordinator.steps import STEPS, Desk, Step
-from airflow_slotgroups.domain.errors import UnknownGroupError
+from airflow_slotgroups.domain.errors import BusyError, UnknownGroupError
 from airflow_slotgroups.domain.order import FORCED_MAJOR
 from airflow_slotgroups.domain.planner import free_slots
-from airflow_slotgroups.domain.states import Mode
+from airflow_slotgroups.domain.states import Kind, Mode
 from airflow_slotgroups.store.decisions import decide, let_in
 from airflow_slotgroups.store.groups import StoredGroup, load_group, load_groups, lock_free_groups
 from airflow_slotgroups.store.queue import heads_of_queues
@@ -70,7 +70,7 @@ class Cycle:
     def run(self, *, thorough: bool = True) -> CycleResult:
         """Run one cycle.
 
-        :param thorough: do all steps; else the urgent ones, holders that have ended and newcomers.
+        :param thorough: do all steps; else the urgent ones alone.
         """
         steps = [step for step in STEPS if thorough or step.urgent]
         if thorough:
@@ -156,6 +156,8 @@ class Cycle:
                 result.events += events
         except UnknownGroupError:
             log.debug("Slot group '%s' was dissolved in the meantime", name)
+        except BusyError:
+            log.debug("Somebody holds the pools of slot group '%s'; the next cycle lets in", name)
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise
@@ -198,13 +200,15 @@ class Cycle:
             # Somebody has locked the others: their slots are not to stay idle for it.
             tried = [waiter.id for waiter in decision.plan.grants]
             granted += let_in(session, group, decide(session, group, now, without=tried), now)
-        if granted:
-            group.row.stalled_since = None
-        elif decision.plan.grants:
+        if decision.plan.grants and not granted:
             group.row.stalled_since = group.row.stalled_since or now
         else:
+            group.row.stalled_since = None
+        if not decision.plan.grants:
             self.barren.add(group.name)
-        keep_pools(session, [group], now)
+        if not keep_pools(session, [group], now) and any(t.waiter.kind is Kind.SECTION for t in granted):
+            # The running pool would still have the slots that the section has now, and the scheduler fill them.
+            raise BusyError(f"shrink pool '{group.running_name}'")
         return [Event(What.GRANTS, task.pool, now - task.arrived_at) for task in granted]
 
 

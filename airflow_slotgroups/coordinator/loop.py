@@ -18,6 +18,8 @@ from airflow_slotgroups.domain.errors import SlotGroupsError
 
 log = logging.getLogger(__name__)
 
+THOROUGH_PACE = 0.5
+"""Seconds from one thorough cycle to the next."""
 SHARE = 0.25
 """Thorough cycles take at most this share of the time, while there are others to run."""
 
@@ -35,7 +37,7 @@ class Loop:
     :param metrics: what is told to Airflow's metrics.
     :param purge: what forgets old requests.
     :param busy: time from cycle to cycle while a slot may become free at any moment.
-    :param idle: time from cycle to cycle else, and from one thorough cycle to the next.
+    :param idle: time from cycle to cycle else.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Loop:
         self.idle = idle.total_seconds()
         self.failures = 0
         self.thorough_at = 0.0
+        self.errors: dict[str, str] = {}
         self.stopping = threading.Event()
 
     def run(self) -> None:
@@ -92,9 +95,12 @@ class Loop:
         result = self.cycle.run(thorough=thorough)
         took = time.monotonic() - started
         if thorough:
-            self.thorough_at = started + max(self.idle, took / SHARE)
+            self.thorough_at = started + max(THOROUGH_PACE, took / SHARE)
         self.sweep.run_if_due()
-        error = "; ".join(f"'{name}': {what}" for name, what in result.errors.items())
+        if thorough:
+            self.errors = result.errors
+        # What an urgent cycle has not done may still be wrong.
+        error = "; ".join(f"'{name}': {what}" for name, what in {**self.errors, **result.errors}.items())
         self.heartbeat.cycle_ended(took, error or None)
         # Both keep their failures to themselves: whoever waits is not to suffer from them.
         self.metrics.cycle_ended(took, result.events)

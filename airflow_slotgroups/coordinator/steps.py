@@ -78,7 +78,7 @@ Groups = Sequence[StoredGroup]
 class Step(NamedTuple):
     """Find what is to do (something falsy for nothing), and do it.
 
-    :param urgent: done in every cycle, since waiters may go on at once; the rest in thorough ones alone.
+    :param urgent: done in every cycle, since grants go by what it leaves; the rest in thorough ones alone.
     """
 
     find: Callable[[Desk, Session, Groups, datetime], Any]
@@ -273,7 +273,7 @@ STEPS = (
     Step(find_holder_changes, settle, urgent=True),
     Step(find_uncounted, count_them),
     Step(find_over, end_holds, urgent=True),
-    Step(find_lost, bring_home),
+    Step(find_lost, bring_home, urgent=True),
     Step(find_outside, bring_inside),
     Step(find_tests, let_tests_pass),
     Step(find_newcomers, enqueue_them, urgent=True),
@@ -281,5 +281,5 @@ STEPS = (
     Step(find_dissolving, dissolve_on),
     # Last, since they lock rows of slot_pool: the commit follows at once.
     Step(find_wrong_unlimited, mend_it),
-    Step(find_wrong_pools, amend_them),
+    Step(find_wrong_pools, amend_them, urgent=True),
 )

@@ -89,15 +89,17 @@ class Heartbeat:
         self.clock = clock
         self.due_at = 0.0
         self.last_cycle_at: datetime | None = None
+        self.error: str | None = None
 
     def cycle_ended(self, seconds: float, error: str | None) -> None:
-        """Take note of a cycle, and report if it is time or if something is wrong.
+        """Take note of a cycle, and report if it is time or if something else is wrong than before.
 
         :param error: what went wrong in the cycle; None when it ended well.
         """
         if error is None:
             self.last_cycle_at = self.clock()
-        if time.monotonic() >= self.due_at:
+        if time.monotonic() >= self.due_at or error != self.error:
+            self.error = error
             self.due_at = time.monotonic() + INTERVAL
             self.write(seconds, error)
 

@@ -21,7 +21,8 @@ from airflow_slotgroups.services.queue import LOOK_AT, QueueEntry, holder_entry,
 from airflow_slotgroups.services.transaction import read
 from airflow_slotgroups.store.estimates import read_holders
 from airflow_slotgroups.store.groups import load_group
-from airflow_slotgroups.store.keys import GRANTED, live
+from airflow_slotgroups.store.keys import GRANTED, SECTION, live
+from airflow_slotgroups.store.sections import waits_beside_hold
 
 
 @dataclass(frozen=True)
@@ -31,19 +32,21 @@ class Standing:
     :param entry: as the queue shows it; None when more than `LOOK_AT` others are ahead.
     :param first: the first of those who are ahead, as (DAG, task), and
     :param holders: all who hold slots.
+    :param not_through: why a new try of an acquire waits, though its section holds its slots.
     """
 
     pool: str
     entry: QueueEntry | None
     first: tuple[TaskKey, ...] = ()
     holders: tuple[TaskKey, ...] = ()
+    not_through: str | None = None
 
     def facts(self, may_see: MaySee) -> GroupFacts:
         """Translate for the explanation, with the names that the reader may hear."""
         if self.entry is None:
             return GroupFacts(self.pool, RequestState.WAITING.value, f"over {LOOK_AT} others are ahead")
         if self.entry.position is None:
-            return GroupFacts(self.pool, self.entry.state.value)
+            return GroupFacts(self.pool, self.entry.state.value, self.not_through)
         place = self.entry.position
         return GroupFacts(
             name=self.pool,
@@ -141,14 +144,18 @@ def standing(
         R.run_id == run_id,
         R.task_id == task_id,
         R.map_index == map_index,
-        R.try_number == try_number,
         live(),
     )
     request = session.scalars(query).one_or_none()
     if request is None:
         return None
-    if request.state == GRANTED:
+    if request.state == GRANTED and request.try_number == try_number:
         return Standing(request.pool, holder_entry(session, request, now))
+    if request.state == GRANTED and request.kind == SECTION and waits_beside_hold(session, request):
+        entry = holder_entry(session, request, now)
+        return Standing(request.pool, entry, not_through=entry.notice or "it goes on with its slots at once")
+    if request.try_number != try_number:
+        return None
     # The planner says why, as it does for the queue.
     group = load_group(session, request.pool)
     entries = waiters(session, group, LOOK_AT, now)

@@ -141,18 +141,20 @@ def check_pools(group: StoredGroup) -> Iterator[Problem]:
 
 def check_progress(session: Session, group: StoredGroup, now: datetime) -> Iterator[Problem]:
     """A group with a queue, free slots and an eligible request must let it in."""
+    tasks = waiting_in(session, group.name, limit=200)
+    used = read_use(session, [group.name])[group.name]
+    first = next(
+        iter(plan(Snapshot(group.planned(), used, tuple(t.waiter for t in tasks), now)).grants), None
+    )
+    if first is None:
+        return
     since = group.row.stalled_since
     if since is not None and since < now - STALLED_AFTER:
         text = f"requests can be let in since {since:%Y-%m-%d %H:%M:%S} UTC and are not"
         remedy = "see the scheduler's log; something keeps the task instances locked"
         yield Problem("stalled", group.name, text, remedy, group.name)
         return
-    tasks = waiting_in(session, group.name, limit=200)
-    used = read_use(session, [group.name])[group.name]
-    first = next(
-        iter(plan(Snapshot(group.planned(), used, tuple(t.waiter for t in tasks), now)).grants), None
-    )
-    if first is None or group.row.slots == UNLIMITED:
+    if group.row.slots == UNLIMITED:
         return
     arrived = next(task.arrived_at for task in tasks if task.waiter.id == first.id)
     free_since = max(arrived, last_change(session, group))

@@ -23,7 +23,7 @@ from airflow_slotgroups.store.estimates import read_holders, read_samples
 from airflow_slotgroups.store.groups import StoredGroup
 from airflow_slotgroups.store.keys import GRANTED, SECTION
 from airflow_slotgroups.store.queue import QueuedTask, count_live, waiting_in
-from airflow_slotgroups.store.sections import section_tasks
+from airflow_slotgroups.store.sections import section_tasks, waits_beside_hold
 from airflow_slotgroups.store.use import read_use
 
 PAGE = 1000
@@ -173,9 +173,11 @@ def holder_entry(session: Session, request: R, now: datetime) -> QueueEntry:
     """Describe a holder."""
     since = request.granted_at or request.enqueued_at
     admission = request.admission or Admission.QUEUE.value
-    words = HOLDER_WORDS[admission]
+    words, notice = HOLDER_WORDS[admission], request.notice
     if request.kind == SECTION:
         words += section_words(section_tasks(session, request))
+        if notice and not waits_beside_hold(session, request):
+            notice = None
     return QueueEntry(
         position=None,
         state=RequestState.GRANTED,
@@ -192,7 +194,7 @@ def holder_entry(session: Session, request: R, now: datetime) -> QueueEntry:
         reason_code=admission,
         reason=words,
         kind=Kind(request.kind),
-        notice=request.notice,
+        notice=notice,
     )
 
 

@@ -8,7 +8,20 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import LargeBinary, and_, bindparam, case, func, insert, literal, or_, select, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    literal,
+    not_,
+    or_,
+    select,
+    type_coerce,
+)
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.dags import NO_LIMITS, TaskLimitReader
@@ -117,11 +130,14 @@ def arrivals_in(names: tuple[str, ...]) -> AnySelect:
         .outerjoin(R, and_(same_task_instance(), live()))
         .where(TI.pool.in_(names), or_(TI.state == SCHEDULED, and_(TI.state == DEFERRED, is_acquire())))
         .where(or_(R.id.is_(None), R.try_number != TI.try_number), real_run())
-        .where(
-            or_(R.state.is_distinct_from(GRANTED), R.not_before.is_(None), R.not_before <= bindparam("now"))
-        )
+        .where(or_(R.id.is_(None), R.not_before.is_(None), R.not_before <= bindparam("now"), not_(goes_on())))
         .order_by(func.coalesce(arrived_at, TI.scheduled_dttm), DagRun.logical_date, TI.map_index)
     )
+
+
+def goes_on() -> ColumnElement[bool]:
+    """What `Arrival.goes_on` tells, as a condition of SQL."""
+    return and_(R.state == GRANTED, R.kind == SECTION, R.pool == TI.pool, R.slots == TI.pool_slots)
 
 
 def enqueue(

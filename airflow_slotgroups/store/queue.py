@@ -234,9 +234,10 @@ def startable_tasks(teams: bool) -> AnySelect:
 
 
 def joined_with(counts: ActiveCounts, teams: bool) -> AnySelect:
-    """Join requests with their task instances, DAGs, runs and counts, in this order.
+    """Join requests with their DAGs, runs, task instances and counts.
 
-    PostgreSQL joins as it is written (`joins_as_written`): from the request on, by an index each.
+    In this order, since PostgreSQL joins as it is written (`joins_as_written`): a paused DAG's waiters are left
+    out before their task instances are read.
     """
     query: AnySelect = (
         select(
@@ -274,9 +275,9 @@ def joined_with(counts: ActiveCounts, teams: bool) -> AnySelect:
             *team_columns(teams),
         )
         .select_from(R)
-        .outerjoin(TI, same_task_instance())
         .outerjoin(DagModel, DagModel.dag_id == R.dag_id)
         .outerjoin(DagRun, and_(DagRun.dag_id == R.dag_id, DagRun.run_id == R.run_id))
+        .outerjoin(TI, same_task_instance())
         .outerjoin(counts.by_run, same(counts.by_run, "dag_id", "run_id"))
         .outerjoin(counts.by_task, same(counts.by_task, "dag_id", "task_id"))
         .outerjoin(counts.by_task_run, same(counts.by_task_run, "dag_id", "run_id", "task_id"))

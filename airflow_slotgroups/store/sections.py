@@ -154,6 +154,18 @@ def hold_on(session: Session, hold: int, arrival: Arrival) -> None:
     )
 
 
+def waits_beside_hold(session: Session, hold: R) -> bool:
+    """Tell whether a new try of the acquire waits, though it has its hold: it could not go on with it."""
+    query = select(TI.id).where(
+        TI.dag_id == hold.dag_id,
+        TI.run_id == hold.run_id,
+        TI.task_id == hold.task_id,
+        TI.map_index == hold.map_index,
+        TI.state == DEFERRED,
+    )
+    return session.scalar(query) is not None
+
+
 def find_test_acquires(session: Session) -> list[Any]:
     """Find acquires of runs of `dag.test()` that a live scheduler has deferred: none of ours (section 3)."""
     return list(session.scalars(test_acquires()))

@@ -16,7 +16,8 @@ from airflow.sdk import DAG
 from airflow_slotgroups import AcquireSlotsOperator, ReleaseSlotsOperator
 from airflow_slotgroups.domain.names import SLOT_TRIGGER_PATH
 from airflow_slotgroups.models import SlotRequest
-from airflow_slotgroups.services import groups
+from airflow_slotgroups.services import groups, health
+from airflow_slotgroups.services.explain import explain_task
 from airflow_slotgroups.services.queue import queue_of
 from airflow_slotgroups.services.transfer import Done, import_content
 from tests.integration.conftest import backends
@@ -469,3 +470,142 @@ def test_two_coordinators_around_an_import(w: World) -> None:
             break
         at += 4
     assert at > 20
+
+
+# --- cycles that do the urgent steps alone
+
+EACH_WAY = pytest.mark.parametrize("thorough", [True, False])
+
+
+@EACH_WAY
+@POSTGRES
+def test_a_section_is_let_in_only_when_the_running_pool_shrinks_with_it(
+    w: World, scheduler: FakeScheduler, thorough: bool
+) -> None:
+    """A quick retry in the running pool took the slot that a section had just got (S50, S76)."""
+    w.group("P", 1)
+    task = w.task("t", "P")
+    w.round()
+    scheduler.run_to(task)
+    w.task("inside", "inner", state=None, try_number=0)
+    acquire(w, "acquire", "P")
+    w.round()
+    scheduler.do("retry", task)
+    w.clock.advance()
+    with w.database.engine.connect() as other:
+        other.execute(sa.text("SELECT 1 FROM slot_pool FOR UPDATE"))
+        w.cycle.run(thorough=thorough)
+        other.rollback()
+    assert (holds(w), w.pool_of(task)) == ([], "P")
+    scheduler.do("due", task)
+    for _ in range(3):
+        w.clock.advance()
+        w.cycle.run(thorough=thorough)
+        scheduler.critical_section()
+    assert (holds(w), w.ti(task).state, w.pools("P")) == ([("acquire", "P", 1)], "scheduled", (0, 0))
+
+
+@EACH_WAY
+@BOTH
+def test_a_retry_does_not_take_the_slot_that_was_granted_when_it_failed(
+    w: World, scheduler: FakeScheduler, thorough: bool
+) -> None:
+    w.group("P", 1)
+    task = w.task("t", "P", priority_weight=5)
+    w.round()
+    scheduler.run_to(task)
+    w.task("u", "P")
+    w.round()
+    scheduler.do("retry", task)
+    w.clock.advance()
+    w.cycle.run(thorough=thorough)
+    scheduler.do("due", task)
+    scheduler.critical_section()
+    assert (w.granted(), w.ti(task).state, w.pool_of(task)) == (["u"], "scheduled", "P")
+
+
+@EACH_WAY
+@BOTH
+def test_a_pool_that_was_shrunk_by_hand_lets_nobody_in_by_its_old_size(
+    w: World, scheduler: FakeScheduler, thorough: bool
+) -> None:
+    """S72."""
+    w.group("P", 2)
+    tasks = [w.task(task_id, "P") for task_id in "abc"]
+    w.round()
+    for task in tasks[:2]:
+        scheduler.run_to(task)
+    w.pool("P", 1)
+    scheduler.do("end", tasks[0], "success")
+    w.clock.advance()
+    w.cycle.run(thorough=thorough)
+    assert w.state_of(tasks[2]) == ["waiting"]
+
+
+# --- acquires that could not go on
+
+
+def put_off(w: World, scheduler: FakeScheduler, slots: int = 1) -> Key:
+    """A new try of an acquire that has its hold and could not be ended."""
+    w.group("P", slots)
+    w.task("inside", "inner", state="running")
+    key = acquire(w, "acquire", "P")
+    w.round()
+    defer_again(w, key)
+    scheduler.do("find_file", "dag", False)
+    w.rounds(3)
+    return key
+
+
+@BOTH
+def test_explain_says_why_an_acquire_can_not_go_on(w: World, scheduler: FakeScheduler) -> None:
+    put_off(w, scheduler)
+    sentence = explain_task("dag", "acquire", "run").sentence
+    assert sentence.startswith("waits in slot group 'P': it has its slots, and could not be let in: "), (
+        sentence
+    )
+
+
+@BOTH
+def test_an_acquire_that_waits_no_longer_leaves_no_word_of_it(w: World, scheduler: FakeScheduler) -> None:
+    key = put_off(w, scheduler)
+    w.set_ti(key, state="success", trigger_id=None, next_method=None)
+    w.rounds(2)
+    assert holds(w) == [("acquire", "P", 1)]
+    assert [entry.notice for entry in queue_of("P")] == [None]
+
+
+@BOTH
+def test_an_acquire_that_asks_for_more_now_is_not_put_off_with_its_old_hold(
+    w: World, scheduler: FakeScheduler
+) -> None:
+    key = put_off(w, scheduler, slots=2)
+    scheduler.do("find_file", "dag", True)
+    defer_again(w, key, pool_slots=2)
+    w.rounds(2)
+    assert (w.ti(key).state, holds(w)) == ("success", [("acquire", "P", 2)])
+
+
+# --- what check says of a queue that did not move
+
+
+@POSTGRES
+@pytest.mark.parametrize("then", ["marked", "paused"])
+def test_a_queue_that_did_not_move_once_is_not_stalled_for_ever(
+    w: World, scheduler: FakeScheduler, then: str
+) -> None:
+    w.group("P", 1)
+    task = w.task("t", "P")
+    w.cycle.put_right(["P"])
+    with w.database.engine.connect() as other:
+        other.execute(sa.text("SELECT 1 FROM task_instance WHERE task_id = 't' FOR UPDATE"))
+        w.round()
+        other.rollback()
+    if then == "marked":
+        scheduler.do("mark", task, "failed")
+    else:
+        scheduler.do("pause", "dag", True)
+    w.rounds(3)
+    w.clock.advance(120)
+    w.rounds(3)
+    assert [problem.code for problem in health.check() if problem.where == "P"] == []

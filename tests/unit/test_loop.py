@@ -134,6 +134,22 @@ def test_a_round_sweeps_and_reports(loop: Any) -> None:
     loop.heartbeat.cycle_ended.assert_called_once_with(0.0, "'a': ValueError: x; 'b': KeyError: 'y'")
 
 
+def test_what_a_thorough_cycle_found_wrong_is_wrong_until_the_next_one(loop: Any, clock: Clock) -> None:
+    """Rule 13: a step that urgent cycles leave out must not seem to be well."""
+    said = []
+    for errors in ({"fail_them": "ValueError: x"}, {}, {"P": "KeyError: 'y'"}):
+        result_of(loop, CycleResult(busy=True, errors=errors))
+        loop.one_round()
+        said.append(loop.heartbeat.cycle_ended.call_args.args[1])
+    clock.now += 1
+    result_of(loop, CycleResult(busy=True))
+    loop.one_round()
+    said.append(loop.heartbeat.cycle_ended.call_args.args[1])
+
+    lasting = "'fail_them': ValueError: x"
+    assert said == [lasting, lasting, f"{lasting}; 'P': KeyError: 'y'", None]
+
+
 def test_a_round_that_went_well_reports_no_error(loop: Any) -> None:
     loop.one_round()
 
@@ -329,6 +345,15 @@ def test_a_heartbeat_is_written_once_in_two_seconds(
         clock.now += 0.1
 
     assert len(reports(report)) == 100 * 0.1 / INTERVAL
+
+
+def test_a_heartbeat_is_written_at_once_when_something_else_is_wrong(
+    heartbeat: Heartbeat, report: mock.Mock
+) -> None:
+    for error in (None, "slot group 'a': x", "slot group 'a': x", None):
+        heartbeat.cycle_ended(0.01, error)
+
+    assert [one["error"] for one in reports(report)] == [None, "slot group 'a': x", None]
 
 
 def test_a_failed_cycle_is_not_the_last_good_one(
