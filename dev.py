@@ -286,7 +286,7 @@ def test(args: list[str]) -> None:
 
 
 def bench(args: list[str]) -> None:
-    """measure a group against an ordinary pool, and the coordinator's cycle"""
+    """measure a group against an ordinary pool, the coordinator's cycle, and the page"""
     become([ready().executable, "-m", "bench", *args])
 
 

@@ -1,4 +1,4 @@
-"""Measures and prints; asserts nothing. Takes about three minutes a database."""
+"""Measures and prints; asserts nothing. Takes about five minutes a database."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from types import FrameType
 from rich.console import Console
 from rich.table import Table
 
-from bench import cycles, makespan
+from bench import cycles, makespan, page
 from bench.cycles import CycleTime
 from bench.databases import POSTGRES_VARIABLE, kinds, migrated
 from bench.makespan import GROUP, POOL, Makespans
+from bench.page import PageTime
 from devtools.deployment import DeploymentError
 
 STARTED = time.monotonic()
@@ -38,15 +39,17 @@ def bench() -> int:
     """Measure on every database at hand, and print the tables."""
     if kinds() == ["sqlite"]:
         say(f"SQLite alone: {POSTGRES_VARIABLE} names no server")
-    times, spans = [], []
+    times, spans, pages = [], [], []
     for kind in kinds():
         with migrated(kind) as airflow:
             say(f"{kind}: 40 tasks of 1 s on {makespan.SLOTS} slots, {makespan.PAIRS} pairs")
             spans.append(makespan.measure(airflow, kind, say))
             say(f"{kind}: cycles with {' and '.join(f'{n:,}' for n in cycles.WAITERS)} waiters")
             times += cycles.measure(airflow, kind, say)
+            say(f"{kind}: the page with {cycles.WAITERS[-1]:,} waiters")
+            pages += page.measure(airflow, kind, cycles.WAITERS[-1], say)
     console = Console(width=None if sys.stdout.isatty() else 110)
-    console.print(makespan_table(spans), cycle_table(times))
+    console.print(makespan_table(spans), cycle_table(times), page_table(pages))
     return 0
 
 
@@ -71,6 +74,17 @@ def cycle_table(times: Sequence[CycleTime]) -> Table:
         table.add_column(name, justify="right")
     for one in times:
         numbers = (f"{one.waiters:,}", str(one.rounds), f"{one.median_ms:.1f}", f"{one.most_ms:.1f}")
+        table.add_row(one.kind, one.what, *numbers)
+    return table
+
+
+def page_table(times: Sequence[PageTime]) -> Table:
+    """A line for each page."""
+    table = Table("database", "page", title="Time until the first rows stand", title_justify="left")
+    for name in ("waiters", "opened", "median (s)", "most (s)"):
+        table.add_column(name, justify="right")
+    for one in times:
+        numbers = (f"{one.waiters:,}", str(page.ROUNDS), f"{one.median_s:.1f}", f"{one.most_s:.1f}")
         table.add_row(one.kind, one.what, *numbers)
     return table
 

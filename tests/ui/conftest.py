@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from devtools.api_server import api_server
+from devtools.browser import CHROMIUM, VARIABLE, chromium
 from devtools.deployment import Deployment
 from devtools.rest import RestClient
 
-from .servers import api_server
 from .world import World, pages_of
 
-CHROMIUM = os.environ.get("SLOTGROUPS_TEST_CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 PASSWORDS = {"admin": "admin-secret", "viewer": "viewer-secret"}
 FAB_PASSWORD = "fab-secret"
 PREFIX = "/deep/airflow"
@@ -36,12 +26,10 @@ PREFIX = "/deep/airflow"
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
-    if not Path(CHROMIUM).is_file():
-        pytest.skip(f"no browser at {CHROMIUM}: SLOTGROUPS_TEST_CHROMIUM names another")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    if not CHROMIUM.is_file():
+        pytest.skip(f"no browser at {CHROMIUM}: {VARIABLE} names another")
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")
