@@ -229,17 +229,20 @@ def test_slots_that_become_free_all_at_once_are_granted_and_looked_at_soon(
     assert world.granted() == ["t2", "t3"]
 
 
-def test_an_urgent_cycle_leaves_the_rest_to_a_thorough_one(world: World, scheduler: FakeScheduler) -> None:
-    """What does not let anybody in waits half a second at most: here a pool that was opened by hand."""
+def test_an_urgent_cycle_does_what_grants_go_by_and_leaves_the_rest_to_a_thorough_one(
+    world: World, scheduler: FakeScheduler
+) -> None:
+    """A pool opened by hand is closed; whoever runs outside the queue is counted, and shown half a second later."""
     world.group("P", 1)
-    world.task("first", "P")
-    world.round()
-    world.pool("P", 5)
+    outside = world.task("outside", "P.running", state="running")
+    world.task("t", "P")
+    world.pool("P", 1)
     world.clock.advance()
-    world.cycle.run(thorough=False)
-    assert world.pools("P") == (5, 1)
+    assert world.cycle.run(thorough=False).granted == 0
+    assert (world.pools("P"), groups.get_group("P").used) == ((0, 1), 1)
+    assert world.state_of(outside) == []
     world.cycle.run()
-    assert world.pools("P") == (0, 5)
+    assert world.state_of(outside) == ["granted"]
 
 
 def test_a_group_whose_waiters_can_not_start_is_looked_at_in_thorough_cycles(
