@@ -543,17 +543,6 @@ def test_pools_that_are_not_as_they_should_be(cli: CommandLine) -> None:
     assert "airflow pools set missing 2" in found[1][1]
 
 
-def test_a_group_that_lets_nobody_in_though_it_could(cli: CommandLine) -> None:
-    good(cli("set", "wh", "2"))
-    add_coordinator(cli)
-    since = (datetime.now(timezone.utc) - timedelta(minutes=2)).strftime("%Y-%m-%d %H:%M:%S.%f")
-    cli.sql("UPDATE slot_group SET stalled_since = ?", since)
-
-    [(code, text)] = problems(cli("check", "-o", "json"))
-    assert code == "stalled"
-    assert text.startswith("wh: requests can be let in since ")
-
-
 def test_check_without_tables(cli: CommandLine) -> None:
     with cli.without_tables():
         assert problems(cli("check", "-o", "json")) == [

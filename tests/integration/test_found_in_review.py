@@ -600,6 +600,10 @@ def test_a_queue_that_did_not_move_once_is_not_stalled_for_ever(
     with w.database.engine.connect() as other:
         other.execute(sa.text("SELECT 1 FROM task_instance WHERE task_id = 't' FOR UPDATE"))
         w.round()
+        w.clock.advance(120)
+        w.round()
+        [stalled] = [problem for problem in health.check() if problem.where == "P"]
+        assert stalled.text == "requests can be let in since 2026-03-01 12:00:00 UTC and are not"
         other.rollback()
     if then == "marked":
         scheduler.do("mark", task, "failed")

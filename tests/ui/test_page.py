@@ -350,10 +350,14 @@ def test_the_page_follows_the_theme(browser: Browser, world: World, scheme: str)
         page.goto(PAGE)
         heading = page.get_by_role("heading", name="Slot Groups")
         expect(heading).to_be_visible()
+        # It stands before its styles do.
+        page.wait_for_function(
+            f"element => {{ const [text, ground] = ({LIGHTNESS})(element); return Math.abs(text - ground) > 0.5; }}",
+            arg=heading.element_handle(),
+        )
         text, ground = heading.evaluate(LIGHTNESS)
 
         assert (text > ground) == (scheme == "dark")
-        assert abs(text - ground) > 0.5
 
 
 LIGHTNESS = """element => {
