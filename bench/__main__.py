@@ -69,9 +69,7 @@ def makespan_table(spans: Sequence[Makespans]) -> Table:
 
 def cycle_table(times: Sequence[CycleTime]) -> Table:
     """A line for each kind of cycle."""
-    table = Table("database", "one cycle in which", title="Time of a cycle", title_justify="left")
-    for name in ("waiters", "cycles", "median (ms)", "most (ms)"):
-        table.add_column(name, justify="right")
+    table = table_of("Time of a cycle", "one cycle in which", "cycles", "ms")
     for one in times:
         numbers = (f"{one.waiters:,}", str(one.rounds), f"{one.median_ms:.1f}", f"{one.most_ms:.1f}")
         table.add_row(one.kind, one.what, *numbers)
@@ -80,12 +78,18 @@ def cycle_table(times: Sequence[CycleTime]) -> Table:
 
 def page_table(times: Sequence[PageTime]) -> Table:
     """A line for each page."""
-    table = Table("database", "page", title="Time until the first rows stand", title_justify="left")
-    for name in ("waiters", "opened", "median (s)", "most (s)"):
-        table.add_column(name, justify="right")
+    table = table_of("Time until the first rows stand", "page", "opened", "s")
     for one in times:
         numbers = (f"{one.waiters:,}", str(page.ROUNDS), f"{one.median_s:.1f}", f"{one.most_s:.1f}")
         table.add_row(one.kind, one.what, *numbers)
+    return table
+
+
+def table_of(title: str, what: str, rounds: str, unit: str) -> Table:
+    """A table of times, with as many waiters, still empty."""
+    table = Table("database", what, title=title, title_justify="left")
+    for name in ("waiters", rounds, f"median ({unit})", f"most ({unit})"):
+        table.add_column(name, justify="right")
     return table
 
 

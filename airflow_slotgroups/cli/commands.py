@@ -387,8 +387,8 @@ def import_command(args: Namespace) -> None:
         lines = "".join(f"\n  {problem}" for problem in error.problems)
         raise SystemExit(f"Error: {error.file}: nothing was imported; mend the file:{lines}") from None
     for name, what in done.items():
-        mode = groups.get_group(name).mode
-        rest = "" if mode is Mode.ACTIVE or what is Done.UNCHANGED else f"; its mode is {mode}"
+        mode = Mode.ACTIVE if what is Done.UNCHANGED else groups.get_group(name).mode
+        rest = "" if mode is Mode.ACTIVE else f"; its mode is {mode}"
         print(f"Slot group '{name}' {what}{rest}")
 
 

@@ -21,6 +21,7 @@ from airflow_slotgroups.domain.snapshot import UNLIMITED, Snapshot
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.services.transaction import read
 from airflow_slotgroups.store.coordinators import is_alive, load_coordinators
+from airflow_slotgroups.store.decisions import decide
 from airflow_slotgroups.store.groups import StoredGroup, load_groups
 from airflow_slotgroups.store.history import last_event
 from airflow_slotgroups.store.queue import waiting_in
@@ -141,20 +142,23 @@ def check_pools(group: StoredGroup) -> Iterator[Problem]:
 
 def check_progress(session: Session, group: StoredGroup, now: datetime) -> Iterator[Problem]:
     """A group with a queue, free slots and an eligible request must let it in."""
+    since = group.row.stalled_since
+    # The coordinator forgets it with its next decision, and makes none while nobody could be let in.
+    if (
+        since is not None
+        and since < now - STALLED_AFTER
+        and decide(session, group, now, enough=1).plan.grants
+    ):
+        text = f"requests can be let in since {since:%Y-%m-%d %H:%M:%S} UTC and are not"
+        remedy = "see the scheduler's log; something keeps the task instances locked"
+        yield Problem("stalled", group.name, text, remedy, group.name)
+        return
     tasks = waiting_in(session, group.name, limit=200)
     used = read_use(session, [group.name])[group.name]
     first = next(
         iter(plan(Snapshot(group.planned(), used, tuple(t.waiter for t in tasks), now)).grants), None
     )
-    if first is None:
-        return
-    since = group.row.stalled_since
-    if since is not None and since < now - STALLED_AFTER:
-        text = f"requests can be let in since {since:%Y-%m-%d %H:%M:%S} UTC and are not"
-        remedy = "see the scheduler's log; something keeps the task instances locked"
-        yield Problem("stalled", group.name, text, remedy, group.name)
-        return
-    if group.row.slots == UNLIMITED:
+    if first is None or group.row.slots == UNLIMITED:
         return
     arrived = next(task.arrived_at for task in tasks if task.waiter.id == first.id)
     free_since = max(arrived, last_change(session, group))

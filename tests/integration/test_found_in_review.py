@@ -477,18 +477,24 @@ def test_two_coordinators_around_an_import(w: World) -> None:
 EACH_WAY = pytest.mark.parametrize("thorough", [True, False])
 
 
+def runs_in_the_only_slot(w: World, scheduler: FakeScheduler) -> Key:
+    """A task that has the only slot, and that goes before most others when it comes again."""
+    w.group("P", 1)
+    task = w.task("t", "P", priority_weight=5)
+    w.round()
+    scheduler.run_to(task)
+    return task
+
+
 @EACH_WAY
 @POSTGRES
 def test_a_section_is_let_in_only_when_the_running_pool_shrinks_with_it(
     w: World, scheduler: FakeScheduler, thorough: bool
 ) -> None:
     """A quick retry in the running pool took the slot that a section had just got (S50, S76)."""
-    w.group("P", 1)
-    task = w.task("t", "P")
-    w.round()
-    scheduler.run_to(task)
+    task = runs_in_the_only_slot(w, scheduler)
     w.task("inside", "inner", state=None, try_number=0)
-    acquire(w, "acquire", "P")
+    acquire(w, "acquire", "P", priority_weight=9)
     w.round()
     scheduler.do("retry", task)
     w.clock.advance()
@@ -510,10 +516,7 @@ def test_a_section_is_let_in_only_when_the_running_pool_shrinks_with_it(
 def test_a_retry_does_not_take_the_slot_that_was_granted_when_it_failed(
     w: World, scheduler: FakeScheduler, thorough: bool
 ) -> None:
-    w.group("P", 1)
-    task = w.task("t", "P", priority_weight=5)
-    w.round()
-    scheduler.run_to(task)
+    task = runs_in_the_only_slot(w, scheduler)
     w.task("u", "P")
     w.round()
     scheduler.do("retry", task)

@@ -109,7 +109,7 @@ def test_the_time_from_cycle_to_cycle_includes_the_cycle(loop: Any, clock: Clock
 
 
 @pytest.mark.parametrize(("took", "thorough_ones"), [(0.0, [0, 5, 10]), (0.2, [0, 7])])
-def test_a_busy_loop_is_thorough_at_the_idle_pace_or_a_quarter_of_the_time(
+def test_a_busy_loop_is_thorough_every_half_second_or_a_quarter_of_the_time(
     loop: Any, clock: Clock, took: float, thorough_ones: list[int]
 ) -> None:
     how: list[bool] = []

@@ -249,10 +249,10 @@ def sections_hold_rightly(facts: Facts) -> Iterator[str]:
         if hold.kind != "section":
             continue
         name, acquire = f"hold {hold.id} of {key_of(hold)}", facts.ti_of(hold)
-        why = facts.section_is_over(hold)
-        # One that has come a moment ago, with nothing left to do, ends in the next cycle.
-        if why and hold.granted_at < facts.now:
-            yield f"{name} holds its slots, and {why}"
+        if why := facts.section_is_over(hold):
+            # One that has come a moment ago, with nothing left to do, ends in the next cycle.
+            if hold.granted_at < facts.now:
+                yield f"{name} holds its slots, and {why}"
         elif acquire.state == "deferred" and "could not be let in" not in (hold.notice or ""):
             yield f"{name} has its slots, and its acquire waits"
 
