@@ -19,9 +19,9 @@ from airflow_slotgroups.domain.errors import BusyError, UnknownGroupError
 from airflow_slotgroups.domain.order import FORCED_MAJOR
 from airflow_slotgroups.domain.planner import free_slots
 from airflow_slotgroups.domain.states import Kind, Mode
-from airflow_slotgroups.store.decisions import decide, let_in
+from airflow_slotgroups.store.decisions import MOST_GRANTS, decide, let_in
 from airflow_slotgroups.store.groups import StoredGroup, load_group, load_groups, lock_free_groups
-from airflow_slotgroups.store.queue import heads_of_queues
+from airflow_slotgroups.store.queue import QueuedTask, heads_of_queues
 from airflow_slotgroups.store.sizes import keep_pools
 from airflow_slotgroups.store.use import read_use
 
@@ -63,38 +63,38 @@ class Cycle:
         self.sessions = sessions
         self.clock = clock
         self.noted: dict[str, str] = {}
-        self.barren: set[str] = set()
-        """Groups with room and waiters of which none could start, when they were last looked at."""
+        self.busy = False
+        """As of the last thorough cycle."""
+        self.unserved: set[str] = set()
+        """Groups of which the last decision was not carried out in full: the next cycle goes on, urgent or not."""
         self.desk = Desk(lease=lease, allow_run_priority=allow_run_priority)
 
     def run(self, *, thorough: bool = True) -> CycleResult:
         """Run one cycle.
 
-        :param thorough: do all steps; else the urgent ones alone.
+        :param thorough: look at everything; else only for what frees slots or brings waiters, which costs a third.
         """
-        steps = [step for step in STEPS if thorough or step.urgent]
-        if thorough:
-            self.barren.clear()
+        steps = [step for step in STEPS if thorough or step.glance]
         # 1. Look for whatever is not as it should be, without locks.
         with self.sessions() as session:
             groups = load_groups(session)
-            to_do = self.anything_to_do(session, groups, steps)
+            to_do = self.anything_to_do(session, groups, thorough=thorough)
         # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
         result = self.put_right([group.name for group in groups], steps) if to_do else CycleResult()
         # 3. Find the groups that have a waiter and room for one.
-        with self.sessions() as session:
-            names = self.groups_to_serve(session, load_groups(session) if to_do else groups, result)
+        names = self.groups_to_serve(groups, result, thorough=thorough)
         # 4. Let waiters in, one group after the other, one decision in one transaction.
         for name in names:
             self.serve(name, result)
         result.busy |= result.granted > 0
         return result
 
-    def anything_to_do(self, session: Session, groups: Sequence[StoredGroup], steps: Sequence[Step]) -> bool:
+    def anything_to_do(self, session: Session, groups: Sequence[StoredGroup], *, thorough: bool) -> bool:
         """Ask the steps in order until one finds something."""
         now = self.clock()
+        questions = [step.find if thorough else step.glance for step in STEPS]
         try:
-            return bool(groups) and any(step.find(self.desk, session, groups, now) for step in steps)
+            return bool(groups) and any(ask(self.desk, session, groups, now) for ask in questions if ask)
         except DBAPIError:
             raise
         except Exception:
@@ -108,22 +108,36 @@ class Cycle:
         with self.sessions() as session:
             limit_waiting(session)
             groups = lock_free_groups(session, names)
-            for step in steps if groups else ():
-                self.do_step(session, step, groups, result)
+            if groups and not self.do_at_once(session, steps, groups, result):
+                for step in steps:
+                    self.do_apart(session, step, groups, result)
         return result
 
-    def do_step(
+    def do_at_once(
+        self, session: Session, steps: Sequence[Step], groups: Sequence[StoredGroup], result: CycleResult
+    ) -> bool:
+        """Do the steps in one savepoint, since one for each would be half of all statements.
+
+        :return: False, with nothing changed, when one of them failed.
+        """
+        try:
+            with session.begin_nested():
+                for step in steps:
+                    self.do_step(session, step, groups)
+        except Exception as error:
+            if isinstance(error, DBAPIError) and error.connection_invalidated:
+                raise
+            result.events.clear()
+            return False
+        return True
+
+    def do_apart(
         self, session: Session, step: Step, groups: Sequence[StoredGroup], result: CycleResult
     ) -> None:
-        """Do one step in savepoints: one task that it can not deal with must not keep everybody waiting."""
-        now = self.clock()
+        """Do one step in a savepoint: one task that it can not deal with must not keep everybody waiting."""
         try:
-            # Of the connection, which is cheaper: there is nothing in the session to be taken back.
-            with session.connection().begin_nested():
-                found = step.find(self.desk, session, groups, now)
-            if found:
-                with session.begin_nested():
-                    step.apply(self.desk, session, groups, found, now)
+            with session.begin_nested():
+                self.do_step(session, step, groups)
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise
@@ -132,25 +146,60 @@ class Cycle:
         except Exception as error:
             self.note_error(step.apply.__name__, error, result)
 
+    def do_step(self, session: Session, step: Step, groups: Sequence[StoredGroup]) -> None:
+        """Look, and do what was found."""
+        now = self.clock()
+        if found := step.find(self.desk, session, groups, now):
+            step.apply(self.desk, session, groups, found, now)
+
     def groups_to_serve(
+        self, groups: Sequence[StoredGroup], result: CycleResult, *, thorough: bool
+    ) -> list[str]:
+        """Name the groups that may let somebody in; full ones cost nothing more.
+
+        :param groups: as the cycle found them; a thorough one reads anew what its steps made of them.
+        """
+        touched = {event.pool for event in result.events} | self.unserved
+        if not thorough:
+            # What nothing has happened to is as the last thorough cycle left it.
+            result.busy = self.busy
+            groups = [group for group in groups if group.name in touched]
+            if not groups:
+                return []
+        with self.sessions() as session:
+            names = self.with_waiter_and_room(session, load_groups(session) if thorough else groups, result)
+        if thorough:
+            self.busy = result.busy
+        return names
+
+    def with_waiter_and_room(
         self, session: Session, groups: Sequence[StoredGroup], result: CycleResult
     ) -> list[str]:
-        """Name the groups that may let somebody in; full ones cost nothing more."""
+        """Name those of the groups in which somebody waits, and slots are free, or were a moment ago."""
         groups = [group for group in groups if group.mode is not Mode.DISSOLVING]
         heads = heads_of_queues(session, [group.name for group in groups])
         waiting = [group for group in groups if group.name in heads]
-        use = read_use(session, [group.name for group in waiting]) if waiting else {}
-        result.busy = any(use.get(group.name) for group in waiting)
+        self.unserved &= heads.keys()
+        open_now = self.open_now(result)
+        to_ask = [group.name for group in waiting if group.name not in open_now]
+        use = read_use(session, to_ask) if to_ask else {}
+        result.busy |= any(group.name in open_now or use.get(group.name) for group in waiting)
         return [
             group.name
             for group in waiting
-            if heads[group.name] == FORCED_MAJOR or has_room(group, use.get(group.name, 0))
+            if group.name in open_now
+            or heads[group.name] == FORCED_MAJOR
+            or has_room(group, use.get(group.name, 0))
         ]
+
+    def open_now(self, result: CycleResult) -> set[str]:
+        """Name the groups that had free slots a moment ago: somebody is let in, likely."""
+        return self.unserved | {event.pool for event in result.events if event.what is What.RELEASES}
 
     def serve(self, name: str, result: CycleResult) -> None:
         """Let waiters of one group in; a fault in one group does not keep the others waiting."""
         try:
-            if has_moved(name, result.events) or self.would_let_in(name):
+            if name in self.open_now(result) or self.would_let_in(name):
                 events = self.let_waiters_in(name)
                 result.granted += len(events)
                 result.events += events
@@ -175,17 +224,13 @@ class Cycle:
         self.noted[where] = text
 
     def would_let_in(self, name: str) -> bool:
-        """Decide without locks whether it is worth while to take them; not again before a thorough cycle if not."""
-        if name in self.barren:
-            return False
+        """Decide without locks whether it is worth while to take them."""
         with self.sessions() as session:
-            if decide(session, load_group(session, name), self.clock(), enough=1).plan.grants:
-                return True
-        self.barren.add(name)
-        return False
+            return bool(decide(session, load_group(session, name), self.clock(), enough=1).plan.grants)
 
     def let_waiters_in(self, name: str) -> list[Event]:
-        """Decide again under the group's lock, and carry it out."""
+        """Decide again under the group's lock, and carry it out; what can not be, is tried again by the next cycle."""
+        self.unserved.add(name)
         with self.sessions() as session:
             limit_waiting(session)
             groups = lock_free_groups(session, [name])
@@ -195,26 +240,31 @@ class Cycle:
         """One decision in one transaction (rule 7)."""
         now = self.clock()
         decision = decide(session, group, now)
+        chosen = len(decision.plan.grants)
         granted = let_in(session, group, decision, now)
-        if len(granted) < len(decision.plan.grants):
+        in_full = len(granted) == chosen < MOST_GRANTS
+        if len(granted) < chosen:
             # Somebody has locked the others: their slots are not to stay idle for it.
             tried = [waiter.id for waiter in decision.plan.grants]
             granted += let_in(session, group, decide(session, group, now, without=tried), now)
-        if decision.plan.grants and not granted:
-            group.row.stalled_since = group.row.stalled_since or now
-        else:
-            group.row.stalled_since = None
-        if not decision.plan.grants:
-            self.barren.add(group.name)
-        if not keep_pools(session, [group], now) and any(t.waiter.kind is Kind.SECTION for t in granted):
+        group.row.stalled_since = (group.row.stalled_since or now) if chosen and not granted else None
+        shrink = [task for task in granted if takes_from_running(task)]
+        if shrink and not keep_pools(session, [group], now) and any(is_section(task) for task in shrink):
             # The running pool would still have the slots that the section has now, and the scheduler fill them.
             raise BusyError(f"shrink pool '{group.running_name}'")
+        if in_full:
+            self.unserved.discard(group.name)
         return [Event(What.GRANTS, task.pool, now - task.arrived_at) for task in granted]
 
 
-def has_moved(name: str, events: Sequence[Event]) -> bool:
-    """Tell whether this cycle has freed slots of a group, or enqueued for it: then somebody is let in, likely."""
-    return any(event.pool == name and event.what in (What.RELEASES, What.DISCOVERIES) for event in events)
+def takes_from_running(task: QueuedTask) -> bool:
+    """Tell whether its slots are none of the running pool's, which has so many less then."""
+    return task.waiter.forced or is_section(task)
+
+
+def is_section(task: QueuedTask) -> bool:
+    """Tell an acquire from a task that runs."""
+    return task.waiter.kind is Kind.SECTION
 
 
 def has_room(group: StoredGroup, used: int) -> bool:

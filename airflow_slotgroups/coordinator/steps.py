@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
@@ -23,7 +23,7 @@ from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.domain.states import Admission, EndReason, Mode
 from airflow_slotgroups.store.adoption import go_on_dissolving
 from airflow_slotgroups.store.decisions import cannot_start, take_back, without_room
-from airflow_slotgroups.store.discovery import Arrival, enqueue, find_arrivals
+from airflow_slotgroups.store.discovery import Arrival, enqueue, find_arrivals, has_arrivals
 from airflow_slotgroups.store.expiry import Expired, fail_expired, find_expired
 from airflow_slotgroups.store.groups import StoredGroup
 from airflow_slotgroups.store.history import holds_of
@@ -42,7 +42,6 @@ from airflow_slotgroups.store.sections import find_ended_holds, find_test_acquir
 from airflow_slotgroups.store.sizes import edited_by_hand, keep_pools, pools_to_write
 from airflow_slotgroups.store.strays import (
     Stray,
-    find_forced_strays,
     find_outsiders,
     find_strays,
     send_home,
@@ -53,6 +52,8 @@ from airflow_slotgroups.store.strays import (
 SLOW_DISCOVERY = 0.02
 """Seconds; a discovery that takes longer is made once in `SLOW_PACE` seconds alone (DESIGN rule 9)."""
 SLOW_PACE = 1.0
+
+Found = TypeVar("Found")
 
 
 @dataclass
@@ -66,6 +67,16 @@ class Desk:
     events: list[Event] = field(default_factory=list)
     """What the steps of this cycle did to requests."""
 
+    def at_its_pace(self, discover: Callable[[], Found]) -> Found | None:
+        """Look for newcomers; less often when that takes long and finds nobody."""
+        started = time.monotonic()
+        if started < self.next_discovery:
+            return None
+        found = discover()
+        if time.monotonic() - started > SLOW_DISCOVERY and not found:
+            self.next_discovery = started + SLOW_PACE
+        return found
+
     def note_ended(self, session: Session, ids: Collection[int]) -> None:
         """Note how long the slots were held that are free now."""
         for pool, held in holds_of(session, ids):
@@ -75,15 +86,19 @@ class Desk:
 Groups = Sequence[StoredGroup]
 
 
+Find = Callable[[Desk, Session, Groups, datetime], Any]
+
+
 class Step(NamedTuple):
     """Find what is to do (something falsy for nothing), and do it.
 
-    :param urgent: done in every cycle, since grants go by what it leaves; the rest in thorough ones alone.
+    :param glance: what urgent cycles ask, at less cost than `find`, to learn whether there is something that grants
+        go by; None for a step of thorough cycles alone.
     """
 
-    find: Callable[[Desk, Session, Groups, datetime], Any]
+    find: Find
     apply: Callable[[Desk, Session, Groups, Any, datetime], None]
-    urgent: bool = False
+    glance: Find | None = None
 
 
 UNUSED = "was let in, but the scheduler did not start it"
@@ -111,6 +126,11 @@ def find_holder_changes(desk: Desk, session: Session, groups: Groups, now: datet
     overdue = overdue_grants(desk, session, [t for t in idle if t not in unstartable], findings, now)
     changes = HolderChanges(findings, unstartable, overdue)
     return changes if findings.ended or findings.started or unstartable or overdue else None
+
+
+def some_holder_ended(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
+    """Tell whether slots have become free."""
+    return bool(look_at_holders(session, alive(groups)).ended)
 
 
 def overdue_grants(
@@ -144,7 +164,7 @@ def count_them(desk: Desk, session: Session, groups: Groups, found: list[Strange
 
 def find_lost(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stray]:
     """Find task instances in running pools that have no business there."""
-    return find_strays(session, alive(groups)) + find_forced_strays(session)
+    return find_strays(session, alive(groups))
 
 
 def bring_home(desk: Desk, session: Session, groups: Groups, found: list[Stray], now: datetime) -> None:
@@ -163,15 +183,13 @@ def bring_inside(desk: Desk, session: Session, groups: Groups, found: list[Stray
 
 
 def find_newcomers(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Arrival]:
-    """Find scheduled tasks that have no request yet, less often when that takes long."""
-    started = time.monotonic()
-    if started < desk.next_discovery:
-        return []
-    found = find_arrivals(session, alive(groups), now)
-    took = time.monotonic() - started
-    if took > SLOW_DISCOVERY and not found:
-        desk.next_discovery = started + SLOW_PACE
-    return found
+    """Find scheduled tasks that have no request yet."""
+    return desk.at_its_pace(lambda: find_arrivals(session, alive(groups), now)) or []
+
+
+def somebody_came(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
+    """Tell whether there are any."""
+    return desk.at_its_pace(lambda: has_arrivals(session, alive(groups), now)) or False
 
 
 def enqueue_them(desk: Desk, session: Session, groups: Groups, found: list[Arrival], now: datetime) -> None:
@@ -255,31 +273,40 @@ def mend_it(desk: Desk, session: Session, groups: Groups, found: bool, now: date
 
 def find_wrong_pools(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
     """Find groups whose pools are not as they should be."""
-    standing = [group for group in groups if group.mode is not Mode.DISSOLVING]
-    return any(edited_by_hand(group) for group in standing) or bool(pools_to_write(session, standing))
+    return was_opened(desk, session, groups, now) or bool(pools_to_write(session, standing(groups)))
+
+
+def was_opened(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
+    """Tell whether somebody has opened a closed pool."""
+    return any(edited_by_hand(group) for group in standing(groups))
 
 
 def amend_them(desk: Desk, session: Session, groups: Groups, found: bool, now: datetime) -> None:
     """Close pools again, and write the running pools' sizes."""
-    keep_pools(session, [group for group in groups if group.mode is not Mode.DISSOLVING], now)
+    keep_pools(session, standing(groups), now)
+
+
+def standing(groups: Groups) -> list[StoredGroup]:
+    """Return the groups that are not being dissolved."""
+    return [group for group in groups if group.mode is not Mode.DISSOLVING]
 
 
 def alive(groups: Groups) -> list[str]:
-    """Name the groups that are not being dissolved."""
-    return [group.name for group in groups if group.mode is not Mode.DISSOLVING]
+    """Name them."""
+    return [group.name for group in standing(groups)]
 
 
 STEPS = (
-    Step(find_holder_changes, settle, urgent=True),
+    Step(find_holder_changes, settle, some_holder_ended),
     Step(find_uncounted, count_them),
-    Step(find_over, end_holds, urgent=True),
-    Step(find_lost, bring_home, urgent=True),
+    Step(find_over, end_holds, find_over),
+    Step(find_lost, bring_home, find_lost),
     Step(find_outside, bring_inside),
     Step(find_tests, let_tests_pass),
-    Step(find_newcomers, enqueue_them, urgent=True),
+    Step(find_newcomers, enqueue_them, somebody_came),
     Step(find_overdue_waiters, fail_them),
     Step(find_dissolving, dissolve_on),
     # Last, since they lock rows of slot_pool: the commit follows at once.
     Step(find_wrong_unlimited, mend_it),
-    Step(find_wrong_pools, amend_them, urgent=True),
+    Step(find_wrong_pools, amend_them, was_opened),
 )

@@ -101,37 +101,53 @@ def find_arrivals(
     return [arrival for arrival in found if arrival.pool in names]
 
 
+def has_arrivals(session: Session, names: Collection[str], now: datetime) -> bool:
+    """Tell whether there are any."""
+    return session.execute(any_arrival(tuple(names)), {"now": now}).first() is not None
+
+
+@built_once
+def any_arrival(names: tuple[str, ...]) -> AnySelect:
+    """Read one of them, and nothing of it."""
+    return among_arrivals(select(TI.id), names).limit(1)
+
+
 @built_once
 def arrivals_in(names: tuple[str, ...]) -> AnySelect:
-    """Read what waits without a live request of its try, with the one that another try left behind."""
+    """Read them all, each with the request that another try left behind."""
     arrived_at = case((TI.state == DEFERRED, TI.start_date), else_=TI.scheduled_dttm)
+    query: AnySelect = select(
+        TI.id,
+        case((TI.state == DEFERRED, SECTION), else_=literal(TASK)),
+        TI.pool,
+        TI.dag_id,
+        TI.run_id,
+        TI.task_id,
+        TI.map_index,
+        TI.try_number,
+        TI.pool_slots,
+        TI.priority_weight,
+        type_coerce(arrived_at, TI.scheduled_dttm.type),
+        DagRun.conf,
+        # As bytes: unpickling it may need packages that only workers have.
+        type_coerce(TI.executor_config, LargeBinary),
+        R.id,
+        R.state,
+        R.pool,
+        R.slots,
+    )
+    in_order = func.coalesce(arrived_at, TI.scheduled_dttm), DagRun.logical_date, TI.map_index
+    return among_arrivals(query, names).order_by(*in_order)
+
+
+def among_arrivals(query: AnySelect, names: Collection[str]) -> AnySelect:
+    """Let a query read what waits without a live request of its try."""
     return (
-        select(
-            TI.id,
-            case((TI.state == DEFERRED, SECTION), else_=literal(TASK)),
-            TI.pool,
-            TI.dag_id,
-            TI.run_id,
-            TI.task_id,
-            TI.map_index,
-            TI.try_number,
-            TI.pool_slots,
-            TI.priority_weight,
-            type_coerce(arrived_at, TI.scheduled_dttm.type),
-            DagRun.conf,
-            # As bytes: unpickling it may need packages that only workers have.
-            type_coerce(TI.executor_config, LargeBinary),
-            R.id,
-            R.state,
-            R.pool,
-            R.slots,
-        )
-        .join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
+        query.join(DagRun, and_(DagRun.dag_id == TI.dag_id, DagRun.run_id == TI.run_id))
         .outerjoin(R, and_(same_task_instance(), live()))
         .where(TI.pool.in_(names), or_(TI.state == SCHEDULED, and_(TI.state == DEFERRED, is_acquire())))
         .where(or_(R.id.is_(None), R.try_number != TI.try_number), real_run())
         .where(or_(R.id.is_(None), R.not_before.is_(None), R.not_before <= bindparam("now"), not_(goes_on())))
-        .order_by(func.coalesce(arrived_at, TI.scheduled_dttm), DagRun.logical_date, TI.map_index)
     )
 
 

@@ -41,17 +41,45 @@ class Stray(NamedTuple):
 
 
 def find_strays(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Stray]:
-    """Find task instances in running pools that wait, or are between tries, without a granted request."""
+    """Find task instances that wait, or are between tries, without a granted request: in running pools, or forced.
+
+    Of those in the pool of forced starts, home is the group in which they were last forced in.
+    """
     home = {running_pool(name): name for name in names}
-    query = strays_in(tuple(home)).limit(limit)
+    rows = session.execute(strays_in(tuple(home)).limit(limit)).all()
     # MySQL finds "Warehouse.running" for "warehouse.running"; to Airflow's scheduler they are two.
-    return [Stray(ti_id, home[pool]) for ti_id, pool in session.execute(query) if pool in home]
+    found = [Stray(ti_id, home[pool]) for ti_id, pool in rows if pool in home]
+    forced = [ti_id for ti_id, pool in rows if pool == UNLIMITED_POOL]
+    return found + (forced_strays(session, forced) if forced else [])
 
 
 @built_once
 def strays_in(pools: tuple[str, ...]) -> AnySelect:
-    """Read what waits in running pools without a grant."""
-    return select(TI.id, TI.pool).where(TI.pool.in_(pools), waits(), ~granted_and_scheduled())
+    """Read what waits in pools without a grant; what nobody has ever forced in is left in that pool."""
+    return select(TI.id, TI.pool).where(
+        TI.pool.in_((*pools, UNLIMITED_POOL)),
+        or_(TI.pool != UNLIMITED_POOL, was_forced()),
+        waits(),
+        ~granted_and_scheduled(),
+    )
+
+
+def was_forced() -> ColumnElement[bool]:
+    """Some try of the task instance was forced in."""
+    return exists().where(same_task_instance(), R.forced == true()).correlate(TI)
+
+
+def forced_strays(session: Session, ids: Collection[UUID]) -> list[Stray]:
+    """Tell where task instances in the pool of forced starts belong."""
+    query = (
+        select(TI.id, R.pool)
+        .join(R, and_(same_task_instance(), R.forced == true()))
+        .where(TI.id.in_(ids))
+        .order_by(R.id)
+    )
+    # The last request of each task instance counts.
+    homes = {ti_id: pool for ti_id, pool in session.execute(query)}  # noqa: C416 - rows, not pairs
+    return [Stray(ti_id, home) for ti_id, home in homes.items()]
 
 
 def find_outsiders(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Stray]:
@@ -78,25 +106,6 @@ def take_inside(session: Session, outsiders: Collection[Stray]) -> None:
         move_to_pool(session, ids, running_pool(home), still)
 
 
-def find_forced_strays(session: Session, limit: int = AT_MOST) -> list[Stray]:
-    """Find task instances that have left their forced try behind: home is the group that they were forced in."""
-    rows = session.execute(forced_strays().limit(limit))
-    # The last request of each task instance counts.
-    homes = {ti_id: pool for ti_id, pool in rows}  # noqa: C416 - rows, not pairs
-    return [Stray(ti_id, home) for ti_id, home in homes.items()]
-
-
-@built_once
-def forced_strays() -> AnySelect:
-    """Read what waits in the pool of forced starts without a grant, with each group it was ever forced in."""
-    return (
-        select(TI.id, R.pool)
-        .join(R, and_(same_task_instance(), R.forced == true()))
-        .where(TI.pool == UNLIMITED_POOL, waits(), ~granted_and_scheduled())
-        .order_by(R.id)
-    )
-
-
 def find_forced_of(session: Session, name: str) -> list[Stray]:
     """Find the task instances of one group that were forced in and are unfinished."""
     query = (
@@ -109,10 +118,9 @@ def find_forced_of(session: Session, name: str) -> list[Stray]:
 
 def unforced_in_unlimited(session: Session) -> list[AnyRow]:
     """Find unfinished task instances in the pool of forced starts that nobody has ever forced in."""
-    forced = exists().where(same_task_instance(), R.forced == true()).correlate(TI)
     query = (
         select(TI.dag_id, TI.run_id, TI.task_id)
-        .where(TI.pool == UNLIMITED_POOL, TI.state.in_(HELD), ~forced)
+        .where(TI.pool == UNLIMITED_POOL, TI.state.in_(HELD), ~was_forced())
         .limit(100)
     )
     return list(session.execute(query).all())
