@@ -282,7 +282,8 @@ def demo(args: list[str]) -> None:
 
 def test(args: list[str]) -> None:
     """run the tests (arguments: pytest's); SLOTGROUPS_TEST_POSTGRES / _MYSQL add database servers"""
-    become([ready().executable, "-m", "pytest", *args])
+    # A process for each core, but two cores are what one Airflow and its database servers keep busy.
+    become([ready().executable, "-m", "pytest", "--numprocesses", "logical", "--maxprocesses", "4", *args])
 
 
 def bench(args: list[str]) -> None:

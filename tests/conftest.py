@@ -1,4 +1,4 @@
-"""What must be set before Airflow is imported, and the seed of the random tests."""
+"""What must be set before Airflow is imported, the seed of the random tests, and who runs which tests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import os
 import random
 import shutil
 import tempfile
+from collections import Counter
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 AIRFLOW_HOME = tempfile.mkdtemp(prefix="slotgroups-tests-")
 atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
@@ -30,3 +33,33 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """Say how to repeat this very run."""
     return f"random tests: --hypothesis-seed={config.getoption('hypothesis_seed')}"
+
+
+class ByFolder(LoadScopeScheduling):
+    """Several processes run tests, where pytest is told so (`-n`), and some tests belong into one of them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        """Name what one process runs in one go: what shares an Airflow or a server, else a single test."""
+        folder = nodeid.split("/")[1]
+        if folder in ("acceptance", "ui"):
+            # Each of them has both cores to itself, one after the other.
+            return "airflow"
+        return folder if folder in ("api", "cli") else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
+    """Let processes take tests in the order of `testpaths`, those with an Airflow last."""
+    return ByFolder(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what tests have counted and measured (`record_property`)."""
+    counted: Counter[str] = Counter()
+    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
+        for name, value in report.user_properties:
+            if isinstance(value, int):
+                counted[name] += value
+            else:
+                terminalreporter.write_line(f"{name}: {value}")
+    for name, number in counted.items():
+        terminalreporter.write_line(f"{number:,} {name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from .world import World
 
@@ -18,21 +18,28 @@ class Board:
 
     :param world: where they play.
     :param bodies: the scenarios, the longest first.
+    :param stop: ends their Airflow, as soon as all of them are judged: what comes next has the cores to itself.
     """
 
-    def __init__(self, world: World, bodies: Sequence[Body]) -> None:
+    def __init__(self, world: World, bodies: Sequence[Body], stop: Callable[[], None]) -> None:
         self._world = world
+        self._stop = stop
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="scenario")
         self._outcomes: dict[Body, Future[None]] = {body: self._pool.submit(body, world) for body in bodies}
 
     def judge(self, body: Body) -> None:
         """Wait for the end of a scenario, and raise what it raised."""
-        self._outcomes[body].result()
+        outcome = self._outcomes.pop(body)
+        wait([outcome])
+        if not self._outcomes:
+            self.close()
+        outcome.result()
 
     def close(self) -> None:
-        """Stop scenarios that have not ended."""
+        """Stop scenarios that have not ended, and their Airflow; safe to call twice."""
         self._world.ended.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._stop()
 
 
 def side_by_side(body: Body) -> Callable[[Board], None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from sqlalchemy import text
 from devtools.deployment import Deployment
 
 from .board import BODY, Board, Body
-from .databases import new_database
+from .databases import Migrated
 from .people import api_server_for_people
 from .world import World
 
@@ -42,8 +42,19 @@ def database(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Migrated]:
+    """Databases with all tables."""
+    migrated = Migrated(tmp_path_factory.mktemp("migrated"))
+    with migrated.stack:
+        yield migrated
+
+
+@pytest.fixture(scope="session")
 def board(
-    request: pytest.FixtureRequest, database: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    database: str,
+    migrated: Migrated,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Board]:
     """The shared Airflow with all selected scenarios under way."""
     bodies = {
@@ -51,16 +62,18 @@ def board(
     }
     home = tmp_path_factory.mktemp(f"shared_{database}")
     config = {"AIRFLOW__CORE__PARALLELISM": "36", "AIRFLOW__SLOTGROUPS__ALLOW_RUN_PRIORITY": "True"}
-    with new_database(database, home) as url, new_airflow(home, url, config, SHARED_DAGS) as airflow:
+    with ExitStack() as stack:
+        url = stack.enter_context(migrated.copy(database, home))
+        airflow = stack.enter_context(new_airflow(home, url, config, SHARED_DAGS))
         airflow.start(triggerer=True)
-        with new_world(airflow) as world:
-            airflow.wait_dag_parsed(
-                ["s01", "s03", "s05_a", "s26_clear", "s34", "s70", "s71_49", "s52", "levers"], timeout=120
-            )
-            world.rest("POST", "pools", {"name": "inside", "slots": 100})
-            board = Board(world, sorted((body for body in bodies if body), key=length))
-            yield board
-            board.close()
+        world = stack.enter_context(new_world(airflow))
+        airflow.wait_dag_parsed(
+            ["s01", "s03", "s05_a", "s26_clear", "s34", "s70", "s71_49", "s52", "levers"], timeout=120
+        )
+        world.rest("POST", "pools", {"name": "inside", "slots": 100})
+        board = Board(world, sorted((body for body in bodies if body), key=length), stack.close)
+        yield board
+        board.close()
 
 
 def length(body: Body) -> tuple[bool, str]:
@@ -70,15 +83,22 @@ def length(body: Body) -> tuple[bool, str]:
 
 @contextmanager
 def new_airflow(home: Path, url: str, config: dict[str, str], dags: Iterable[str]) -> Iterator[Deployment]:
-    """An Airflow with its tables, not started yet."""
-    # Files that leave the word airflow to `acceptance_parts` are DAG files all the same.
-    settings = {"AIRFLOW__CORE__DAG_DISCOVERY_SAFE_MODE": "False", **config}
+    """An Airflow with its DAGs, not started yet.
+
+    :param url: of a database that has its tables.
+    """
+    settings = {
+        # Files that leave the word airflow to `acceptance_parts` are DAG files all the same.
+        "AIRFLOW__CORE__DAG_DISCOVERY_SAFE_MODE": "False",
+        # Thirty tasks that wait at gates send fifteen heartbeats a second, and not thirty.
+        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
+        **config,
+    }
     with Deployment(home, database_url=url, config=settings) as airflow:
         shutil.copy(DAGS / ".airflowignore", airflow.dags)
         shutil.copy(DAGS / "acceptance_parts.py", airflow.dags)
         for name in dags:
             shutil.copy(DAGS / f"{name}_dags.py", airflow.dags)
-        airflow.migrate()
         yield airflow
 
 
@@ -106,23 +126,25 @@ QUICK_RECOVERY = {
 }
 
 
-@pytest.fixture(scope="session")
-def external(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+@pytest.fixture(scope="module")
+def external(database: str, migrated: Migrated, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """An Airflow whose scheduler starts no coordinator."""
     config = {**QUICK_RECOVERY, "AIRFLOW__SLOTGROUPS__COORDINATOR": "external"}
     home = tmp_path_factory.mktemp(f"external_{database}")
-    with new_database(database, home) as url, new_airflow(home, url, config, ["rough"]) as airflow:
+    with migrated.copy(database, home) as url, new_airflow(home, url, config, ["rough"]) as airflow:
         airflow.start()
         with new_world(airflow) as world:
             airflow.wait_dag_parsed(["s60", "s77_orphan", "s67_waiters"])
             yield world
 
 
-@pytest.fixture(scope="session")
-def unmigrated(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+@pytest.fixture(scope="module")
+def unmigrated(
+    database: str, migrated: Migrated, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     """An Airflow that was started before `airflow db migrate` had made our tables."""
     home = tmp_path_factory.mktemp(f"unmigrated_{database}")
-    with new_database(database, home) as url, new_airflow(home, url, QUICK_RECOVERY, ["rough"]) as airflow:
+    with migrated.copy(database, home) as url, new_airflow(home, url, QUICK_RECOVERY, ["rough"]) as airflow:
         drop_our_tables(airflow)
         airflow.start()
         with new_world(airflow) as world:
@@ -144,11 +166,11 @@ def drop_our_tables(airflow: Deployment) -> None:
             connection.execute(text(f"DROP TABLE {table}"))
 
 
-@pytest.fixture(scope="session")
-def two_schedulers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+@pytest.fixture(scope="module")
+def two_schedulers(migrated: Migrated, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """An Airflow on PostgreSQL with two schedulers, so with two coordinators."""
     home = tmp_path_factory.mktemp("two_schedulers")
-    with new_database("postgres", home) as url, new_airflow(home, url, QUICK_RECOVERY, ["rough"]) as airflow:
+    with migrated.copy("postgres", home) as url, new_airflow(home, url, QUICK_RECOVERY, ["rough"]) as airflow:
         airflow.start(schedulers=2)
         with new_world(airflow) as world:
             airflow.wait_dag_parsed(["s20", "s20_plain", "s25"])

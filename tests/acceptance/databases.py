@@ -1,10 +1,11 @@
-"""The database of one Airflow: a file of its own, or a database of its own on a server."""
+"""The database of one Airflow, a file of its own or one on a server: a copy of one that was migrated once."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,13 +13,48 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
+from devtools.deployment import Deployment
+
 POSTGRES_VARIABLE = "SLOTGROUPS_TEST_POSTGRES"
 
 
+class Migrated:
+    """Runs `airflow db migrate` once for each kind of database; every Airflow then gets a copy.
+
+    :param home: where the Airflow lives that migrates.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.made: dict[str, str] = {}
+        self.stack = ExitStack()
+
+    def url(self, kind: str) -> str:
+        """The database to copy, of which nobody has a connection."""
+        if kind not in self.made:
+            home = self.home / kind
+            home.mkdir()
+            self.made[kind] = self.stack.enter_context(new_database(kind, home))
+            Deployment(home, database_url=self.made[kind]).migrate()
+        return self.made[kind]
+
+    @contextmanager
+    def copy(self, kind: str, home: Path) -> Iterator[str]:
+        """Give the URL of a new copy."""
+        template = str(make_url(self.url(kind)).database)
+        with new_database(kind, home, template) as url:
+            yield url
+
+
 @contextmanager
-def new_database(kind: str, home: Path) -> Iterator[str]:
-    """Give the URL of an empty database, a SQLite file in `home` or one on a server, dropped afterwards."""
+def new_database(kind: str, home: Path, template: str | None = None) -> Iterator[str]:
+    """Give the URL of a new database, a SQLite file in `home` or one on a server, dropped afterwards.
+
+    :param template: the file or the database on that server to copy; without one it is empty.
+    """
     if kind == "sqlite":
+        if template:
+            shutil.copyfile(template, home / "airflow.db")
         # Airflow's own 5 s are too few for a dozen busy scenarios: its scheduler dies of a locked database.
         yield f"sqlite:///{home / 'airflow.db'}?timeout=60"
         return
@@ -26,7 +62,7 @@ def new_database(kind: str, home: Path) -> Iterator[str]:
     if not server:
         pytest.skip(f"{POSTGRES_VARIABLE} names no server")
     name = f"slotgroups_acceptance_{uuid4().hex[:12]}"
-    on_server(server, f'CREATE DATABASE "{name}"')
+    on_server(server, f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
     try:
         yield make_url(server).set(database=name).render_as_string(hide_password=False)
     finally:

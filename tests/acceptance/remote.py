@@ -1,7 +1,8 @@
-"""The services of the package, called in one long-lived process per deployment.
+"""Services of the package and command lines, called in one long-lived process per deployment.
 
-The test process must not carry Airflow's settings of two databases, and a command line costs seconds. So
-`Remote` starts a worker in the environment of its deployment, and speaks JSON lines with it.
+The test process must not carry Airflow's settings of two databases, and a process for each command costs
+seconds of two cores that the scenarios need. So `Remote` starts a worker in the environment of its deployment,
+and speaks JSON lines with it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from pathlib import Path
 from typing import Any
 
 from devtools.deployment import Deployment
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class RemoteError(RuntimeError):
@@ -26,7 +30,7 @@ class Remote:
         self._log = (deployment.home / "remote.log").open("ab")
         self._process = subprocess.Popen(
             [deployment.python, "-c", WORKER],
-            env=deployment.env,
+            env={**deployment.env, "PYTHONPATH": str(ROOT)},
             cwd=deployment.home,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -65,6 +69,7 @@ os.dup2(2, 1)
 
 from airflow_slotgroups.domain.states import Strategy
 from airflow_slotgroups.services import groups, health, queue
+from tests.cli.worker import run
 
 def change(slots=None, strategy=None, **settings):
     return groups.GroupChange(slots=slots, strategy=Strategy(strategy) if strategy else None, **settings)
@@ -76,6 +81,7 @@ CALLS = {
     "dissolve": lambda name: groups.dissolve(name, who="tests"),
     "queue": queue.queue_of,
     "check": health.check,
+    "airflow": lambda *argv: run(list(argv)),
 }
 
 def plain(value):

@@ -97,10 +97,10 @@ def test_s70_a_section_waits_until_its_pool_is_a_group(world: World) -> None:
     world.wait(lambda: world.states(name).get("section.acquire_slots") == "deferred", "the acquire to wait")
     world.adopt(name)
     world.wait(lambda: world.states(name).get("section.inside") == "running", "the section to begin")
-    refused = world.airflow.cli("slotgroups", "dissolve", name, check=False)
-    assert refused.returncode == 1, refused.stdout
-    assert "1 holding" in refused.stderr, refused.stderr
-    assert "--end-sections" in refused.stderr, refused.stderr
+    refused = world.command("slotgroups", "dissolve", name)
+    assert refused.code == 1, refused
+    assert "1 holding" in refused.err, refused
+    assert "--end-sections" in refused.err, refused
     world.cli("slotgroups", "dissolve", name, "--end-sections")
     assert pools(world, name) == {name: (1, False)}
     assert not [row for row in world.requests(name) if row["live"]], "a hold outlived its group"

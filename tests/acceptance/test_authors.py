@@ -122,7 +122,7 @@ def test_s42_a_wait_that_is_too_long_fails_the_task(world: World) -> None:
     reasons = [json.loads(entry["extra"])["reason"] for entry in entries]
     assert len(reasons) == 2, reasons
     assert all("max_wait" in reason for reason in reasons), reasons
-    said = world.airflow.cli("slotgroups", "history", "s42", "--requests", "-o", "json").stdout
+    said = world.cli("slotgroups", "history", "s42", "--requests", "-o", "json")
     ended = [(row["state"], row["end_reason"]) for row in json.loads(said) if row["dag_id"] == "s42"]
     assert ended == [("cancelled", "expired")] * 2, said
     world.open("s42")

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from .conftest import new_airflow, new_world
-from .databases import new_database
+from .databases import Migrated
 from .world import RUN, World
 
 pytestmark = pytest.mark.acceptance
@@ -86,11 +86,11 @@ HELD = {
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def held(migrated: Migrated, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """An Airflow in which each limit holds a task; on SQLite alone, the limits are Airflow's own."""
     home = tmp_path_factory.mktemp("explain")
     config = {"AIRFLOW__CORE__PARALLELISM": str(PARALLELISM)}
-    with new_database("sqlite", home) as url, new_airflow(home, url, config, ["explain"]) as airflow:
+    with migrated.copy("sqlite", home) as url, new_airflow(home, url, config, ["explain"]) as airflow:
         airflow.start(triggerer=True)
         with new_world(airflow) as world:
             airflow.wait_dag_parsed([*DAGS, "e_paused", "e_cluster"])

@@ -31,7 +31,7 @@ def test_s01_six_at_once_on_three_slots(world: World) -> None:
 @side_by_side
 def test_s02_one_slot_strictly_by_priority(world: World) -> None:
     """S02: one slot and priorities 10, 9, 8 are served as 10, 9, 8; the group is made by the real command."""
-    world.cli("slotgroups", "set", "s02", "1", "one at a time", "--comment", "for S02")
+    world.airflow.cli("slotgroups", "set", "s02", "1", "one at a time", "--comment", "for S02")
     world.run("s02")
     world.finish("s02")
     assert names(world.grants("s02")) == ["p10", "p9", "p8"]
@@ -53,8 +53,10 @@ def test_s03_equal_priority_is_served_by_arrival(world: World) -> None:
     requests = world.requests("s03")
     by_arrival = [row["task_id"] for row in sorted(requests, key=lambda row: (row["arrived_at"], row["id"]))]
     granted = {row["task_id"] for row in requests if row["granted_at"]}
-    again = [row for row in requests if [r["task_id"] for r in requests].count(row["task_id"]) > 1]
-    assert len(requests) == 200, f"{len(requests)} requests for 200 tasks: {again}"
+    # Where it locks no rows (SQLite), Airflow may start a task that it had queued when its run was marked: that
+    # one was ended, executes all the same, and is counted on sight.
+    asked = [row["task_id"] for row in requests if row["admission"] != "outside"]
+    assert len(asked) == len(set(asked)) == 200, [row for row in requests if asked.count(row["task_id"]) != 1]
     assert before == by_arrival[-len(before) :], "the queue does not stand in order of arrival"
     assert after == by_arrival[-len(after) :], "a later look at the queue shows another order"
     assert granted == set(by_arrival[: len(granted)]), "somebody who came later was let in before"

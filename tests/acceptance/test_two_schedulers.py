@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,15 +17,17 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.postgres]
 KILLS = 10
 
 
-def test_s20_two_coordinators_never_let_in_too_many(two_schedulers: World) -> None:
-    """S20: a hundred tasks ready in the same second on four slots; the makespan of a plain pool is printed."""
+def test_s20_two_coordinators_never_let_in_too_many(two_schedulers: World, record_property: Any) -> None:
+    """S20: a hundred tasks ready in the same second on four slots; the makespan of a plain pool is told as well."""
     world = two_schedulers
     assert len(world.coordinators()) == 2
     world.set_group("s20", 4)
     world.rest("POST", "pools", {"name": "s20_plain", "slots": 4})
     group = makespan(world, "s20")
     plain = makespan(world, "s20_plain")
-    print(f"S20: 100 tasks on 4 slots took {group:.1f} s in a group, {plain:.1f} s in a plain pool")
+    record_property(
+        "S20", f"100 tasks on 4 slots took {group:.1f} s in a group, {plain:.1f} s in a plain pool"
+    )
     world.assert_never_over("s20", 4)
     world.assert_idle("s20")
     requests = world.requests("s20")

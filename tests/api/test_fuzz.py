@@ -32,7 +32,6 @@ OPERATIONS = {
 CHECKS = [not_a_server_error, response_schema_conformance, status_code_conformance, content_type_conformance]
 EXAMPLES = 6
 LEFT_OUT = re.compile(r"%0A|/\.\.?(?=/|$)")
-SENT: Counter[str] = Counter()
 
 
 @pytest.fixture(scope="module")
@@ -43,25 +42,20 @@ def session() -> Iterator[requests.Session]:
         yield kept
 
 
-@pytest.fixture(scope="module", autouse=True)
-def told(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Say at the end how much was tried."""
-    yield
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        print(f"\nfuzzed requests: {SENT.total()}, by status {dict(sorted(SENT.items()))}")
-
-
 @pytest.mark.parametrize("mode", GenerationMode, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_made_up_requests(simple: Server, session: requests.Session, name: str, mode: GenerationMode) -> None:
+def test_made_up_requests(
+    simple: Server, session: requests.Session, name: str, mode: GenerationMode, record_property: Any
+) -> None:
     """Valid ones and invalid ones."""
+    sent: Counter[int] = Counter()
     simple.call("admin", "POST", "/groups", json={"pool": "fuzzed", "slots": 1})
     operation = OPERATIONS[name]
 
     def send(case: Any, who: str | None) -> Any:
         headers = {"Authorization": f"Bearer {simple.token(who)}"} if who else {}
         answer = case.call(base_url=f"{simple.url}/slotgroups", session=session, headers=headers)
-        SENT[str(answer.status_code)] += 1
+        sent[answer.status_code] += 1
         return answer
 
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -81,3 +75,5 @@ def test_made_up_requests(simple: Server, session: requests.Session, name: str, 
         case.validate_response(send(case, "admin"), checks=CHECKS)
 
     play()
+    for status, number in sent.items():
+        record_property(f"fuzzed requests answered by {status}", number)

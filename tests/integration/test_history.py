@@ -48,9 +48,7 @@ def impatient(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
 
 
 @pytest.mark.parametrize("database", backends("sqlite", "postgresql"), indirect=True)
-def test_random_histories(
-    impatient: Database, clock: FakeClock, record_property: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_random_histories(impatient: Database, clock: FakeClock, record_property: Any) -> None:
     write_dags(impatient, history_dags())
     number = int(os.environ.get("SLOTGROUPS_TEST_SEED") or random.randrange(2**32))
     machine = seed(number)(type("History", (History,), {"database": impatient, "clock": clock, "steps": 0}))
@@ -68,9 +66,5 @@ def test_random_histories(
             ),
         )
     finally:
-        record_property("steps", machine.steps)
-        record_property("seed", number)
-        with capsys.disabled():
-            print(
-                f"\n{impatient.backend}: {machine.steps} steps of random history, SLOTGROUPS_TEST_SEED={number}"
-            )
+        what = f"steps of random history on {impatient.backend}, SLOTGROUPS_TEST_SEED={number}"
+        record_property(what, machine.steps)
