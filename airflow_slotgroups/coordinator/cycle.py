@@ -14,7 +14,7 @@ from airflow_slotgroups.airflow_core.clock import Clock, utcnow
 from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
 from airflow_slotgroups.coordinator.metrics import Event, What
-from airflow_slotgroups.coordinator.steps import STEPS, Desk, Step
+from airflow_slotgroups.coordinator.steps import GLANCES, STEPS, Desk, Find, Step
 from airflow_slotgroups.domain.errors import BusyError, UnknownGroupError
 from airflow_slotgroups.domain.order import FORCED_MAJOR
 from airflow_slotgroups.domain.planner import free_slots
@@ -74,11 +74,12 @@ class Cycle:
 
         :param thorough: look at everything; else only for what frees slots or brings waiters, which costs a third.
         """
-        steps = [step for step in STEPS if thorough or step.glance]
+        steps = [step for step in STEPS if thorough or step.urgent]
+        questions = [step.find for step in STEPS] if thorough else GLANCES
         # 1. Look for whatever is not as it should be, without locks.
         with self.sessions() as session:
             groups = load_groups(session)
-            to_do = self.anything_to_do(session, groups, thorough=thorough)
+            to_do = self.anything_to_do(session, groups, questions)
         # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
         result = self.put_right([group.name for group in groups], steps) if to_do else CycleResult()
         # 3. Find the groups that have a waiter and room for one.
@@ -89,12 +90,13 @@ class Cycle:
         result.busy |= result.granted > 0
         return result
 
-    def anything_to_do(self, session: Session, groups: Sequence[StoredGroup], *, thorough: bool) -> bool:
-        """Ask the steps in order until one finds something."""
+    def anything_to_do(
+        self, session: Session, groups: Sequence[StoredGroup], questions: Sequence[Find]
+    ) -> bool:
+        """Ask in order until one finds something."""
         now = self.clock()
-        questions = [step.find if thorough else step.glance for step in STEPS]
         try:
-            return bool(groups) and any(ask(self.desk, session, groups, now) for ask in questions if ask)
+            return bool(groups) and any(ask(self.desk, session, groups, now) for ask in questions)
         except DBAPIError:
             raise
         except Exception:

@@ -44,6 +44,7 @@ from airflow_slotgroups.store.strays import (
     Stray,
     find_outsiders,
     find_strays,
+    has_unasked,
     send_home,
     take_inside,
     waits,
@@ -92,13 +93,12 @@ Find = Callable[[Desk, Session, Groups, datetime], Any]
 class Step(NamedTuple):
     """Find what is to do (something falsy for nothing), and do it.
 
-    :param glance: what urgent cycles ask, at less cost than `find`, to learn whether there is something that grants
-        go by; None for a step of thorough cycles alone.
+    :param urgent: grants go by what it leaves, so urgent cycles do it too, when a glance says that there is something.
     """
 
     find: Find
     apply: Callable[[Desk, Session, Groups, Any, datetime], None]
-    glance: Find | None = None
+    urgent: bool = False
 
 
 UNUSED = "was let in, but the scheduler did not start it"
@@ -150,6 +150,11 @@ def settle(desk: Desk, session: Session, groups: Groups, found: HolderChanges, n
     back = take_back(session, found.unstartable, not_before=None)
     back += take_back(session, found.overdue, not_before=now + desk.lease, notice=UNUSED)
     desk.events += [Event(What.PUT_BACKS, task.pool) for task in back]
+
+
+def somebody_unasked(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
+    """Tell whether tasks that have not asked execute, or are about to, or stand where they should not."""
+    return has_unasked(session, alive(groups))
 
 
 def find_uncounted(desk: Desk, session: Session, groups: Groups, now: datetime) -> list[Stranger]:
@@ -297,16 +302,19 @@ def alive(groups: Groups) -> list[str]:
 
 
 STEPS = (
-    Step(find_holder_changes, settle, some_holder_ended),
-    Step(find_uncounted, count_them),
-    Step(find_over, end_holds, find_over),
-    Step(find_lost, bring_home, find_lost),
+    Step(find_holder_changes, settle, urgent=True),
+    Step(find_uncounted, count_them, urgent=True),
+    Step(find_over, end_holds, urgent=True),
+    Step(find_lost, bring_home, urgent=True),
     Step(find_outside, bring_inside),
     Step(find_tests, let_tests_pass),
-    Step(find_newcomers, enqueue_them, somebody_came),
+    Step(find_newcomers, enqueue_them, urgent=True),
     Step(find_overdue_waiters, fail_them),
     Step(find_dissolving, dissolve_on),
     # Last, since they lock rows of slot_pool: the commit follows at once.
     Step(find_wrong_unlimited, mend_it),
-    Step(find_wrong_pools, amend_them, was_opened),
+    Step(find_wrong_pools, amend_them, urgent=True),
 )
+
+GLANCES: tuple[Find, ...] = (some_holder_ended, find_over, somebody_unasked, somebody_came, was_opened)
+"""What an urgent cycle asks, at less cost than the steps themselves, to learn whether an urgent one is due."""

@@ -11,12 +11,15 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import (
     BETWEEN_TRIES,
+    DEFERRED,
+    EXECUTING,
     HELD,
     SCHEDULED,
     TI,
     UNFINISHED,
     DagRun,
     Pool,
+    is_acquire,
     real_run,
 )
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
@@ -56,12 +59,12 @@ def find_strays(session: Session, names: Collection[str], limit: int = AT_MOST) 
 @built_once
 def strays_in(pools: tuple[str, ...]) -> AnySelect:
     """Read what waits in pools without a grant; what nobody has ever forced in is left in that pool."""
-    return select(TI.id, TI.pool).where(
-        TI.pool.in_((*pools, UNLIMITED_POOL)),
-        or_(TI.pool != UNLIMITED_POOL, was_forced()),
-        waits(),
-        ~granted_and_scheduled(),
-    )
+    return select(TI.id, TI.pool).where(stands_in(pools), waits(), ~granted_and_scheduled())
+
+
+def stands_in(pools: Collection[str]) -> ColumnElement[bool]:
+    """The task instance stands in one of the running pools, or in the pool of forced starts and was forced in once."""
+    return and_(TI.pool.in_((*pools, UNLIMITED_POOL)), or_(TI.pool != UNLIMITED_POOL, was_forced()))
 
 
 def was_forced() -> ColumnElement[bool]:
@@ -80,6 +83,25 @@ def forced_strays(session: Session, ids: Collection[UUID]) -> list[Stray]:
     # The last request of each task instance counts.
     homes = {ti_id: pool for ti_id, pool in session.execute(query)}  # noqa: C416 - rows, not pairs
     return [Stray(ti_id, home) for ti_id, home in homes.items()]
+
+
+def has_unasked(session: Session, names: Collection[str]) -> bool:
+    """Tell whether there are strays, or tasks that execute or are deferred in running pools without a grant.
+
+    It asks for more than there is to do (test runs count for nobody), never for less.
+    """
+    return session.execute(any_unasked(tuple(running_pool(name) for name in names))).first() is not None
+
+
+@built_once
+def any_unasked(pools: tuple[str, ...]) -> AnySelect:
+    """Read one of them."""
+    has_begun = and_(TI.state.in_((*EXECUTING, DEFERRED)), or_(TI.state != DEFERRED, ~is_acquire()))
+    return (
+        select(TI.id)
+        .where(stands_in(pools), or_(waits(), has_begun), ~(~between_tries() & is_granted()))
+        .limit(1)
+    )
 
 
 def find_outsiders(session: Session, names: Collection[str], limit: int = AT_MOST) -> list[Stray]:
@@ -142,7 +164,12 @@ def waiting_without_pool(session: Session) -> dict[str, int]:
 
 def waits() -> ColumnElement[bool]:
     """States in which nothing executes and nothing is parked."""
-    return or_(TI.state.is_(None), TI.state.in_((SCHEDULED, *BETWEEN_TRIES)))
+    return or_(between_tries(), TI.state == SCHEDULED)
+
+
+def between_tries() -> ColumnElement[bool]:
+    """States of a task instance that nobody can start now."""
+    return or_(TI.state.is_(None), TI.state.in_(BETWEEN_TRIES))
 
 
 def granted_and_scheduled() -> ColumnElement[bool]:

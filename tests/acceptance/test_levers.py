@@ -150,8 +150,7 @@ def lift_the_limit(desk: CommandDesk) -> None:
     desk.world.run("levers_late")
     desk.world.finish("levers_late")
     desk.do("resume")
-    group = desk.world.group("levers")
-    assert (group["used"], group["overdraft"]) == (2, 1), group
+    desk.world.wait_group("levers", used=2, overdraft=1)
 
 
 @side_by_side

@@ -529,6 +529,27 @@ def test_a_retry_does_not_take_the_slot_that_was_granted_when_it_failed(
 
 @EACH_WAY
 @BOTH
+def test_a_retry_that_was_too_quick_keeps_its_slot_while_it_is_deferred(
+    w: World, scheduler: FakeScheduler, thorough: bool
+) -> None:
+    """S34: it was sent home when it came back from its trigger, and another one had its slot by then."""
+    task = runs_in_the_only_slot(w, scheduler)
+    waiter = w.task("u", "P", priority_weight=9)
+    w.round()
+    for step in ("retry", "due"):
+        scheduler.do(step, task)
+    scheduler.critical_section()
+    for step in ("start", "defer", "resume"):
+        w.clock.advance()
+        w.cycle.run(thorough=thorough)
+        scheduler.do(step, task)
+    w.clock.advance()
+    w.cycle.run(thorough=thorough)
+    assert (w.pool_of(task), w.state_of(waiter)) == ("P.running", ["waiting"])
+
+
+@EACH_WAY
+@BOTH
 def test_a_pool_that_was_shrunk_by_hand_lets_nobody_in_by_its_old_size(
     w: World, scheduler: FakeScheduler, thorough: bool
 ) -> None:
