@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
@@ -23,7 +25,7 @@ from airflow_slotgroups.store.decisions import MOST_GRANTS, decide, let_in
 from airflow_slotgroups.store.groups import StoredGroup, load_group, load_groups, lock_free_groups
 from airflow_slotgroups.store.queue import QueuedTask, heads_of_queues
 from airflow_slotgroups.store.sizes import keep_pools
-from airflow_slotgroups.store.use import read_use
+from airflow_slotgroups.store.use import read_granted, read_use
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +35,14 @@ class CycleResult:
     """What a cycle found and did.
 
     :param busy: some group has both waiters and holders, so that a slot may become free at any moment.
+    :param found: steps that found something to do.
     :param granted: requests let in.
     :param events: what was done to requests, for the metrics.
     :param errors: what failed, by group or step; the rest was done.
     """
 
     busy: bool = False
+    found: int = 0
     granted: int = 0
     events: list[Event] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
@@ -67,41 +71,65 @@ class Cycle:
         """As of the last thorough cycle."""
         self.unserved: set[str] = set()
         """Groups of which the last decision was not carried out in full: the next cycle goes on, urgent or not."""
+        self.granted: Counter[str] = Counter()
+        """Slots of granted requests by group, when the last cycle looked."""
+        self.ignored: set[Find] = set()
+        """Glances for which the steps found nothing, until the next thorough cycle: they may ask for too much."""
+        self.apart = False
+        """Some step fails: each is done by itself at once."""
         self.desk = Desk(lease=lease, allow_run_priority=allow_run_priority)
 
     def run(self, *, thorough: bool = True) -> CycleResult:
         """Run one cycle.
 
-        :param thorough: look at everything; else only for what frees slots or brings waiters, which costs a third.
+        :param thorough: look at everything; else only for what grants go by, which costs a third.
         """
-        steps = [step for step in STEPS if thorough or step.urgent]
-        questions = [step.find for step in STEPS] if thorough else GLANCES
+        if thorough:
+            self.ignored.clear()
         # 1. Look for whatever is not as it should be, without locks.
         with self.sessions() as session:
             groups = load_groups(session)
-            to_do = self.anything_to_do(session, groups, questions)
+            freed = self.slots_freed(session, groups)
+            why = self.anything_to_do(session, groups, thorough=thorough)
         # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
-        result = self.put_right([group.name for group in groups], steps) if to_do else CycleResult()
+        steps = [step for step in STEPS if thorough or step.urgent]
+        result = self.put_right([group.name for group in groups], steps) if why else CycleResult()
+        if why and not thorough and not result.found:
+            self.ignored.add(why)
         # 3. Find the groups that have a waiter and room for one.
-        names = self.groups_to_serve(groups, result, thorough=thorough)
+        names = self.groups_to_serve(groups, freed, result, thorough=thorough)
         # 4. Let waiters in, one group after the other, one decision in one transaction.
         for name in names:
             self.serve(name, result)
         result.busy |= result.granted > 0
+        if thorough:
+            self.busy = result.busy
+            self.apart = self.apart and bool(result.errors)
         return result
 
+    def slots_freed(self, session: Session, groups: Sequence[StoredGroup]) -> set[str]:
+        """Name the groups that have fewer granted slots than a cycle ago: a listener, too, gives slots back."""
+        before = self.granted
+        self.granted = read_granted(session, [group.name for group in groups]) if groups else Counter()
+        return {name for name, slots in before.items() if self.granted[name] < slots}
+
     def anything_to_do(
-        self, session: Session, groups: Sequence[StoredGroup], questions: Sequence[Find]
-    ) -> bool:
-        """Ask in order until one finds something."""
+        self, session: Session, groups: Sequence[StoredGroup], *, thorough: bool
+    ) -> Find | None:
+        """Ask in order until a question finds something, and return it."""
         now = self.clock()
+        questions = [step.find for step in STEPS] if thorough else GLANCES
+        ask: Find | None = None
         try:
-            return bool(groups) and any(ask(self.desk, session, groups, now) for ask in questions)
+            for ask in questions if groups else ():
+                if ask not in self.ignored and ask(self.desk, session, groups, now):
+                    return ask
         except DBAPIError:
             raise
         except Exception:
             # The step that can not look is found out below, where it is kept apart from the others.
-            return True
+            return ask
+        return None
 
     def put_right(self, names: Sequence[str], steps: Sequence[Step] = STEPS) -> CycleResult:
         """Do the steps in order under the locks of the groups, each looking anew at what the ones before left."""
@@ -110,9 +138,12 @@ class Cycle:
         with self.sessions() as session:
             limit_waiting(session)
             groups = lock_free_groups(session, names)
-            if groups and not self.do_at_once(session, steps, groups, result):
+            if groups and (self.apart or not self.do_at_once(session, steps, groups, result)):
+                self.apart = True
                 for step in steps:
                     self.do_apart(session, step, groups, result)
+            # Whoever has locked them does it.
+            result.found += not groups
         return result
 
     def do_at_once(
@@ -123,13 +154,12 @@ class Cycle:
         :return: False, with nothing changed, when one of them failed.
         """
         try:
-            with session.begin_nested():
+            with savepoint(session, result):
                 for step in steps:
-                    self.do_step(session, step, groups)
+                    result.found += self.do_step(session, step, groups)
         except Exception as error:
             if isinstance(error, DBAPIError) and error.connection_invalidated:
                 raise
-            result.events.clear()
             return False
         return True
 
@@ -138,8 +168,8 @@ class Cycle:
     ) -> None:
         """Do one step in a savepoint: one task that it can not deal with must not keep everybody waiting."""
         try:
-            with session.begin_nested():
-                self.do_step(session, step, groups)
+            with savepoint(session, result):
+                result.found += self.do_step(session, step, groups)
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise
@@ -148,31 +178,35 @@ class Cycle:
         except Exception as error:
             self.note_error(step.apply.__name__, error, result)
 
-    def do_step(self, session: Session, step: Step, groups: Sequence[StoredGroup]) -> None:
-        """Look, and do what was found."""
+    def do_step(self, session: Session, step: Step, groups: Sequence[StoredGroup]) -> bool:
+        """Look, and do what was found.
+
+        :return: whether there was something.
+        """
         now = self.clock()
-        if found := step.find(self.desk, session, groups, now):
+        found = step.find(self.desk, session, groups, now)
+        if found:
             step.apply(self.desk, session, groups, found, now)
+        return bool(found)
 
     def groups_to_serve(
-        self, groups: Sequence[StoredGroup], result: CycleResult, *, thorough: bool
+        self, groups: Sequence[StoredGroup], freed: set[str], result: CycleResult, *, thorough: bool
     ) -> list[str]:
         """Name the groups that may let somebody in; full ones cost nothing more.
 
         :param groups: as the cycle found them; a thorough one reads anew what its steps made of them.
+        :param freed: those in which somebody else has ended requests.
         """
-        touched = {event.pool for event in result.events} | self.unserved
         if not thorough:
-            # What nothing has happened to is as the last thorough cycle left it.
+            # The others are as the last thorough cycle left them, or wait half a second: people who force or
+            # prioritize, DAGs that are unpaused.
+            touched = {event.pool for event in result.events} | self.unserved | freed
             result.busy = self.busy
             groups = [group for group in groups if group.name in touched]
             if not groups:
                 return []
         with self.sessions() as session:
-            names = self.with_waiter_and_room(session, load_groups(session) if thorough else groups, result)
-        if thorough:
-            self.busy = result.busy
-        return names
+            return self.with_waiter_and_room(session, load_groups(session) if thorough else groups, result)
 
     def with_waiter_and_room(
         self, session: Session, groups: Sequence[StoredGroup], result: CycleResult
@@ -214,8 +248,10 @@ class Cycle:
                 raise
             if not is_locked(error):
                 self.note_error(name, error, result)
+                self.unserved.discard(name)
         except Exception as error:
             self.note_error(name, error, result)
+            self.unserved.discard(name)
 
     def note_error(self, where: str, error: Exception, result: CycleResult) -> None:
         """Report a fault of one group or step; log it in full when it is new, since cycles are many."""
@@ -233,14 +269,22 @@ class Cycle:
     def let_waiters_in(self, name: str) -> list[Event]:
         """Decide again under the group's lock, and carry it out; what can not be, is tried again by the next cycle."""
         self.unserved.add(name)
+        granted: list[QueuedTask] = []
+        in_full = False
         with self.sessions() as session:
             limit_waiting(session)
-            groups = lock_free_groups(session, [name])
-            return [event for group in groups for event in self.carry_out(session, group)]
+            now = self.clock()
+            for group in lock_free_groups(session, [name]):
+                granted, in_full = self.carry_out(session, group, now)
+        if in_full:
+            self.unserved.discard(name)
+        return [Event(What.GRANTS, task.pool, now - task.arrived_at) for task in granted]
 
-    def carry_out(self, session: Session, group: StoredGroup) -> list[Event]:
-        """One decision in one transaction (rule 7)."""
-        now = self.clock()
+    def carry_out(self, session: Session, group: StoredGroup, now: datetime) -> tuple[list[QueuedTask], bool]:
+        """One decision in one transaction (rule 7).
+
+        :return: those that were let in, and whether that were all for whom there is room.
+        """
         decision = decide(session, group, now)
         chosen = len(decision.plan.grants)
         granted = let_in(session, group, decision, now)
@@ -250,23 +294,40 @@ class Cycle:
             tried = [waiter.id for waiter in decision.plan.grants]
             granted += let_in(session, group, decide(session, group, now, without=tried), now)
         group.row.stalled_since = (group.row.stalled_since or now) if chosen and not granted else None
-        shrink = [task for task in granted if takes_from_running(task)]
-        if shrink and not keep_pools(session, [group], now) and any(is_section(task) for task in shrink):
-            # The running pool would still have the slots that the section has now, and the scheduler fill them.
+        self.shrink_running(session, group, granted, now)
+        return granted, in_full
+
+    def shrink_running(
+        self, session: Session, group: StoredGroup, granted: Sequence[QueuedTask], now: datetime
+    ) -> None:
+        """Take the slots of sections and forced tasks off the running pool, or the scheduler would fill them.
+
+        :raises BusyError: that can not be, or has come too late, and a section was let in.
+        """
+        sections = [task for task in granted if task.waiter.kind is Kind.SECTION]
+        if not sections and not any(task.waiter.forced for task in granted):
+            return
+        shrunk = keep_pools(session, [group], now)
+        self.desk.pools_due |= not shrunk
+        if sections and not shrunk:
             raise BusyError(f"shrink pool '{group.running_name}'")
-        if in_full:
-            self.unserved.discard(group.name)
-        return [Event(What.GRANTS, task.pool, now - task.arrived_at) for task in granted]
+        if any(not task.waiter.forced for task in sections):
+            # The scheduler may have started a quick retry in the running pool since use was read.
+            size = free_slots(group.planned(), 0)
+            if size is not None and read_use(session, [group.name])[group.name] > size:
+                raise BusyError(f"let a section into '{group.name}'")
 
 
-def takes_from_running(task: QueuedTask) -> bool:
-    """Tell whether its slots are none of the running pool's, which has so many less then."""
-    return task.waiter.forced or is_section(task)
-
-
-def is_section(task: QueuedTask) -> bool:
-    """Tell an acquire from a task that runs."""
-    return task.waiter.kind is Kind.SECTION
+@contextmanager
+def savepoint(session: Session, result: CycleResult) -> Iterator[None]:
+    """Undo what fails within, the events too."""
+    before = len(result.events)
+    try:
+        with session.begin_nested():
+            yield
+    except BaseException:
+        del result.events[before:]
+        raise
 
 
 def has_room(group: StoredGroup, used: int) -> bool:

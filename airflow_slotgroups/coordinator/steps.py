@@ -65,6 +65,8 @@ class Desk:
     allow_run_priority: bool = False
     limits: TaskLimitReader = field(default_factory=TaskLimitReader)
     next_discovery: float = 0.0
+    pools_due: bool = False
+    """Pools are still to be written: somebody held a row."""
     events: list[Event] = field(default_factory=list)
     """What the steps of this cycle did to requests."""
 
@@ -278,17 +280,18 @@ def mend_it(desk: Desk, session: Session, groups: Groups, found: bool, now: date
 
 def find_wrong_pools(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
     """Find groups whose pools are not as they should be."""
-    return was_opened(desk, session, groups, now) or bool(pools_to_write(session, standing(groups)))
+    opened = any(edited_by_hand(group) for group in standing(groups))
+    return opened or bool(pools_to_write(session, standing(groups)))
 
 
-def was_opened(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
-    """Tell whether somebody has opened a closed pool."""
-    return any(edited_by_hand(group) for group in standing(groups))
+def pools_are_due(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
+    """Tell whether somebody has opened a closed pool, or pools could not be written."""
+    return desk.pools_due or any(edited_by_hand(group) for group in standing(groups))
 
 
 def amend_them(desk: Desk, session: Session, groups: Groups, found: bool, now: datetime) -> None:
     """Close pools again, and write the running pools' sizes."""
-    keep_pools(session, standing(groups), now)
+    desk.pools_due = not keep_pools(session, standing(groups), now)
 
 
 def standing(groups: Groups) -> list[StoredGroup]:
@@ -316,5 +319,5 @@ STEPS = (
     Step(find_wrong_pools, amend_them, urgent=True),
 )
 
-GLANCES: tuple[Find, ...] = (some_holder_ended, find_over, somebody_unasked, somebody_came, was_opened)
+GLANCES: tuple[Find, ...] = (some_holder_ended, find_over, somebody_unasked, somebody_came, pools_are_due)
 """What an urgent cycle asks, at less cost than the steps themselves, to learn whether an urgent one is due."""

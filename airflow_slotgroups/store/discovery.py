@@ -108,8 +108,8 @@ def has_arrivals(session: Session, names: Collection[str], now: datetime) -> boo
 
 @built_once
 def any_arrival(names: tuple[str, ...]) -> AnySelect:
-    """Read one of them, and nothing of it."""
-    return among_arrivals(select(TI.id), names).limit(1)
+    """Read their ids: to find the first alone, a database may read whatever ever waited in these pools."""
+    return among_arrivals(select(TI.id), names).limit(AT_MOST)
 
 
 @built_once

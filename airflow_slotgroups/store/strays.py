@@ -6,20 +6,17 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select, true
+from sqlalchemy import ColumnElement, CompoundSelect, and_, exists, func, or_, select, true, union_all
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.tables import (
     BETWEEN_TRIES,
-    DEFERRED,
-    EXECUTING,
     HELD,
     SCHEDULED,
     TI,
     UNFINISHED,
     DagRun,
     Pool,
-    is_acquire,
     real_run,
 )
 from airflow_slotgroups.airflow_core.task_instances import move_to_pool
@@ -28,7 +25,7 @@ from airflow_slotgroups.domain.names import UNLIMITED_POOL, running_pool
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.keys import built_once, is_granted, same_task_instance
-from airflow_slotgroups.store.use import last_forced_request
+from airflow_slotgroups.store.use import executes_in, executes_unlimited, last_forced_request
 
 AT_MOST = 1000
 
@@ -86,21 +83,21 @@ def forced_strays(session: Session, ids: Collection[UUID]) -> list[Stray]:
 
 
 def has_unasked(session: Session, names: Collection[str]) -> bool:
-    """Tell whether there are strays, or tasks that execute or are deferred in running pools without a grant.
+    """Tell whether there are strays, or tasks that use slots without a grant.
 
-    It asks for more than there is to do (test runs count for nobody), never for less.
+    It may say so of more than there is to do something about: of test runs, and of names that a database takes
+    for another.
     """
-    return session.execute(any_unasked(tuple(running_pool(name) for name in names))).first() is not None
+    return session.execute(any_unasked(tuple(names))).first() is not None
 
 
 @built_once
-def any_unasked(pools: tuple[str, ...]) -> AnySelect:
-    """Read one of them."""
-    has_begun = and_(TI.state.in_((*EXECUTING, DEFERRED)), or_(TI.state != DEFERRED, ~is_acquire()))
-    return (
-        select(TI.id)
-        .where(stands_in(pools), or_(waits(), has_begun), ~(~between_tries() & is_granted()))
-        .limit(1)
+def any_unasked(names: tuple[str, ...]) -> CompoundSelect[Any]:
+    """Read all of them: to find the first alone, a database may read whatever ever ran in these pools."""
+    return union_all(
+        strays_in(tuple(running_pool(name) for name in names)).with_only_columns(TI.id),
+        select(TI.id).where(executes_in(names), ~is_granted()),
+        select(TI.id).where(executes_unlimited(), was_forced(), ~is_granted()),
     )
 
 
@@ -164,12 +161,7 @@ def waiting_without_pool(session: Session) -> dict[str, int]:
 
 def waits() -> ColumnElement[bool]:
     """States in which nothing executes and nothing is parked."""
-    return or_(between_tries(), TI.state == SCHEDULED)
-
-
-def between_tries() -> ColumnElement[bool]:
-    """States of a task instance that nobody can start now."""
-    return or_(TI.state.is_(None), TI.state.in_(BETWEEN_TRIES))
+    return or_(TI.state.is_(None), TI.state.in_((SCHEDULED, *BETWEEN_TRIES)))
 
 
 def granted_and_scheduled() -> ColumnElement[bool]:

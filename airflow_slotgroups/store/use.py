@@ -33,6 +33,17 @@ def read_use(session: Session, names: Collection[str]) -> Counter[str]:
     return use
 
 
+def read_granted(session: Session, names: Collection[str]) -> Counter[str]:
+    """Read the slots of granted requests alone, which is cheap, by group."""
+    return Counter({pool: int(slots) for pool, slots in session.execute(granted_alone(tuple(names)))})
+
+
+@built_once
+def granted_alone(names: tuple[str, ...]) -> AnySelect:
+    """Sum them."""
+    return granted_slots(names)
+
+
 @built_once
 def slots_in_use(names: tuple[str, ...]) -> CompoundSelect[Any]:
     """Sum both halves, by group and by pool."""

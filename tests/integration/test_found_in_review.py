@@ -15,8 +15,9 @@ from airflow.sdk import DAG
 
 from airflow_slotgroups import AcquireSlotsOperator, ReleaseSlotsOperator
 from airflow_slotgroups.domain.names import SLOT_TRIGGER_PATH
+from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotRequest
-from airflow_slotgroups.services import groups, health
+from airflow_slotgroups.services import groups, health, requests
 from airflow_slotgroups.services.explain import explain_task
 from airflow_slotgroups.services.queue import queue_of
 from airflow_slotgroups.services.transfer import Done, import_content
@@ -564,6 +565,110 @@ def test_a_pool_that_was_shrunk_by_hand_lets_nobody_in_by_its_old_size(
     w.clock.advance()
     w.cycle.run(thorough=thorough)
     assert w.state_of(tasks[2]) == ["waiting"]
+
+
+def urgent(w: World) -> Any:
+    """One urgent cycle, a moment later."""
+    w.clock.advance()
+    return w.cycle.run(thorough=False)
+
+
+@POSTGRES
+def test_a_retry_that_runs_by_now_keeps_a_section_out(w: World, scheduler: FakeScheduler) -> None:
+    """Use was read before it was queued, and the running pool shrank after it."""
+    w.group("P", 1)
+    w.task("inside", "inner", state=None, try_number=0)
+    acquire(w, "acquire", "P")
+    with watched(
+        w.database.engine,
+        "UPDATE slot_request SET state",
+        lambda _c: w.task("retry", "P.running", state="running"),
+    ) as seen:
+        w.round()
+    assert seen.happened
+    assert holds(w) == []
+    w.round()
+    assert (holds(w), groups.get_group("P").used) == ([], 1)
+
+
+@POSTGRES
+def test_pools_that_could_not_be_written_are_written_by_the_next_urgent_cycle(
+    w: World, scheduler: FakeScheduler
+) -> None:
+    """A section has ended while the scheduler held the rows: its slots must not wait for a thorough cycle."""
+    w.group("P", 1)
+    inside = w.task("inside", "inner", state="running")
+    acquire(w, "acquire", "P")
+    w.run("dag", "other")
+    w.task("u", "P", run_id="other")
+    w.round()
+    assert (holds(w), w.pools("P")) == ([("acquire", "P", 1)], (0, 0))
+    scheduler.do("end", inside, "success")
+    with w.database.engine.connect() as other:
+        other.execute(sa.text("SELECT 1 FROM slot_pool FOR UPDATE"))
+        urgent(w)
+        other.rollback()
+    assert (holds(w), w.granted(), w.pools("P")) == ([], ["u"], (0, 0))
+    urgent(w)
+    assert w.pools("P") == (0, 1)
+
+
+@POSTGRES
+def test_a_forced_task_takes_its_slot_off_the_running_pool_soon(w: World, scheduler: FakeScheduler) -> None:
+    """Also when the scheduler held the rows at the moment of the grant."""
+    runs_in_the_only_slot(w, scheduler)
+    w.task("u", "P")
+    w.round()
+    requests.force_start("P", [Which(task_id="u")], who=WHO)
+    w.clock.advance()
+    with w.database.engine.connect() as other:
+        other.execute(sa.text("SELECT 1 FROM slot_pool FOR UPDATE"))
+        w.cycle.run()
+        other.rollback()
+    assert (w.granted(), w.pools("P")) == (["t", "u"], (0, 1))
+    urgent(w)
+    assert w.pools("P") == (0, 0)
+
+
+@BOTH
+def test_a_slot_that_a_listener_gave_back_is_granted_by_the_next_urgent_cycle(
+    w: World, scheduler: FakeScheduler
+) -> None:
+    task = runs_in_the_only_slot(w, scheduler)
+    w.task("u", "P")
+    w.round()
+    scheduler.do("end", task, "success")
+    with w.database.session() as session:
+        ended = {"state": "released", "live": None, "ended_at": w.clock.now, "end_reason": "ended"}
+        session.execute(sa.update(SlotRequest).where(SlotRequest.state == "granted").values(**ended))
+    assert urgent(w).granted == 1
+
+
+@BOTH
+def test_a_cycle_is_busy_after_a_thorough_one_has_let_somebody_in(w: World, scheduler: FakeScheduler) -> None:
+    """Nobody held when it looked, and the next look came half a second later."""
+    w.group("P", 1)
+    for task_id in "tu":
+        w.task(task_id, "P")
+    w.round()
+    assert urgent(w).busy
+
+
+@BOTH
+def test_what_is_none_of_ours_is_not_put_right_again_and_again(w: World, scheduler: FakeScheduler) -> None:
+    """A test run executes in the pool: a glance sees it, and no step has anything to do about it."""
+    w.group("P", 1)
+    w.run("dag", "tested", test=True)
+    w.task("by_test", "P", run_id="tested", state="running")
+    w.round()
+    locked = []
+    for _ in range(3):
+        with watched(w.database.engine) as seen:
+            urgent(w)
+        locked.append(any("SAVEPOINT" in sent for sent in seen.seen))
+    assert locked == [True, False, False]
+    w.task("t", "P")
+    assert urgent(w).granted == 1
 
 
 # --- acquires that could not go on

@@ -149,7 +149,7 @@ def test_thousands_of_a_run_at_its_limit_are_passed_in_one_cycle(
 
 
 def selects_of_a_cycle(world: World) -> list[tuple[str, Any]]:
-    """Every SELECT that a granting cycle and a sweep send, with its parameters."""
+    """Every SELECT that a granting cycle, a sweep and an urgent cycle send, with its parameters."""
     seen: list[tuple[str, Any]] = []
 
     def listen(_c: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
@@ -159,6 +159,8 @@ def selects_of_a_cycle(world: World) -> list[tuple[str, Any]]:
     sa.event.listen(world.database.engine, "before_cursor_execute", listen)
     try:
         world.round()
+        world.clock.advance()
+        world.cycle.run(thorough=False)
     finally:
         sa.event.remove(world.database.engine, "before_cursor_execute", listen)
     return seen

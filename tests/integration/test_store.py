@@ -244,7 +244,7 @@ def test_an_urgent_cycle_does_what_grants_go_by(world: World, scheduler: FakeSch
 
 
 def test_an_urgent_cycle_leaves_the_rest_to_a_thorough_one(world: World, scheduler: FakeScheduler) -> None:
-    """Tasks can not be in the running pool but by way of the queue, so it may be too large for half a second."""
+    """The running pool is but a second fence, so it may be too large for half a second."""
     world.group("P", 1)
     world.cycle.run()
     world.pool("P.running", 5)
