@@ -282,7 +282,7 @@ def demo(args: list[str]) -> None:
 
 def test(args: list[str]) -> None:
     """run the tests (arguments: pytest's); SLOTGROUPS_TEST_POSTGRES / _MYSQL add database servers"""
-    # A process for each core, but two cores are what one Airflow and its database servers keep busy.
+    # A process for each core, four at most: what shares an Airflow stays in one of them (tests/conftest.py).
     become([ready().executable, "-m", "pytest", "--numprocesses", "logical", "--maxprocesses", "4", *args])
 
 

@@ -131,7 +131,7 @@ class Cycle:
             return ask
         return None
 
-    def put_right(self, names: Sequence[str], steps: Sequence[Step] = STEPS) -> CycleResult:
+    def put_right(self, names: Sequence[str], steps: Sequence[Step]) -> CycleResult:
         """Do the steps in order under the locks of the groups, each looking anew at what the ones before left."""
         result = CycleResult()
         self.desk.events = result.events
@@ -142,8 +142,9 @@ class Cycle:
                 self.apart = True
                 for step in steps:
                     self.do_apart(session, step, groups, result)
-            # Whoever has locked them does it.
-            result.found += not groups
+            if not groups:
+                # Whoever has locked them all finds it.
+                result.found += 1
         return result
 
     def do_at_once(

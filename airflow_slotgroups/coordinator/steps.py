@@ -280,13 +280,17 @@ def mend_it(desk: Desk, session: Session, groups: Groups, found: bool, now: date
 
 def find_wrong_pools(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
     """Find groups whose pools are not as they should be."""
-    opened = any(edited_by_hand(group) for group in standing(groups))
-    return opened or bool(pools_to_write(session, standing(groups)))
+    return was_opened(groups) or bool(pools_to_write(session, standing(groups)))
 
 
 def pools_are_due(desk: Desk, session: Session, groups: Groups, now: datetime) -> bool:
     """Tell whether somebody has opened a closed pool, or pools could not be written."""
-    return desk.pools_due or any(edited_by_hand(group) for group in standing(groups))
+    return desk.pools_due or was_opened(groups)
+
+
+def was_opened(groups: Groups) -> bool:
+    """Tell whether somebody has opened a closed pool."""
+    return any(edited_by_hand(group) for group in standing(groups))
 
 
 def amend_them(desk: Desk, session: Session, groups: Groups, found: bool, now: datetime) -> None:

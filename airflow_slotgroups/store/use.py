@@ -35,13 +35,7 @@ def read_use(session: Session, names: Collection[str]) -> Counter[str]:
 
 def read_granted(session: Session, names: Collection[str]) -> Counter[str]:
     """Read the slots of granted requests alone, which is cheap, by group."""
-    return Counter({pool: int(slots) for pool, slots in session.execute(granted_alone(tuple(names)))})
-
-
-@built_once
-def granted_alone(names: tuple[str, ...]) -> AnySelect:
-    """Sum them."""
-    return granted_slots(names)
+    return Counter({pool: int(slots) for pool, slots in session.execute(granted_slots(tuple(names)))})
 
 
 @built_once
@@ -50,7 +44,8 @@ def slots_in_use(names: tuple[str, ...]) -> CompoundSelect[Any]:
     return union_all(granted_slots(names), stranger_slots(names), forced_stranger_slots(names))
 
 
-def granted_slots(names: Collection[str]) -> AnySelect:
+@built_once
+def granted_slots(names: tuple[str, ...]) -> AnySelect:
     """Slots of live granted requests."""
     return select(R.pool, func.sum(R.slots)).where(R.state == GRANTED, R.pool.in_(names)).group_by(R.pool)
 

@@ -122,6 +122,11 @@ class World:
 
         return self.wait(matches, f"group {name} with {wanted}")
 
+    @property
+    def locks_rows(self) -> bool:
+        """Whether Airflow locks rows on this database."""
+        return self.airflow.engine().dialect.name != "sqlite"
+
     # Runs
 
     def set_pool(self, name: str, slots: int) -> None:

@@ -14,6 +14,8 @@ from airflow.models.trigger import Trigger
 from airflow.sdk import DAG
 
 from airflow_slotgroups import AcquireSlotsOperator, ReleaseSlotsOperator
+from airflow_slotgroups.coordinator.cycle import CycleResult
+from airflow_slotgroups.coordinator.steps import STEPS
 from airflow_slotgroups.domain.names import SLOT_TRIGGER_PATH
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotRequest
@@ -478,6 +480,12 @@ def test_two_coordinators_around_an_import(w: World) -> None:
 EACH_WAY = pytest.mark.parametrize("thorough", [True, False])
 
 
+def cycle(w: World, *, thorough: bool) -> CycleResult:
+    """One cycle, a moment later."""
+    w.clock.advance()
+    return w.cycle.run(thorough=thorough)
+
+
 def runs_in_the_only_slot(w: World, scheduler: FakeScheduler) -> Key:
     """A task that has the only slot, and that goes before most others when it comes again."""
     w.group("P", 1)
@@ -506,8 +514,7 @@ def test_a_section_is_let_in_only_when_the_running_pool_shrinks_with_it(
     assert (holds(w), w.pool_of(task)) == ([], "P")
     scheduler.do("due", task)
     for _ in range(3):
-        w.clock.advance()
-        w.cycle.run(thorough=thorough)
+        cycle(w, thorough=thorough)
         scheduler.critical_section()
     assert (holds(w), w.ti(task).state, w.pools("P")) == ([("acquire", "P", 1)], "scheduled", (0, 0))
 
@@ -521,8 +528,7 @@ def test_a_retry_does_not_take_the_slot_that_was_granted_when_it_failed(
     w.task("u", "P")
     w.round()
     scheduler.do("retry", task)
-    w.clock.advance()
-    w.cycle.run(thorough=thorough)
+    cycle(w, thorough=thorough)
     scheduler.do("due", task)
     scheduler.critical_section()
     assert (w.granted(), w.ti(task).state, w.pool_of(task)) == (["u"], "scheduled", "P")
@@ -541,11 +547,9 @@ def test_a_retry_that_was_too_quick_keeps_its_slot_while_it_is_deferred(
         scheduler.do(step, task)
     scheduler.critical_section()
     for step in ("start", "defer", "resume"):
-        w.clock.advance()
-        w.cycle.run(thorough=thorough)
+        cycle(w, thorough=thorough)
         scheduler.do(step, task)
-    w.clock.advance()
-    w.cycle.run(thorough=thorough)
+    cycle(w, thorough=thorough)
     assert (w.pool_of(task), w.state_of(waiter)) == ("P.running", ["waiting"])
 
 
@@ -562,15 +566,8 @@ def test_a_pool_that_was_shrunk_by_hand_lets_nobody_in_by_its_old_size(
         scheduler.run_to(task)
     w.pool("P", 1)
     scheduler.do("end", tasks[0], "success")
-    w.clock.advance()
-    w.cycle.run(thorough=thorough)
+    cycle(w, thorough=thorough)
     assert w.state_of(tasks[2]) == ["waiting"]
-
-
-def urgent(w: World) -> Any:
-    """One urgent cycle, a moment later."""
-    w.clock.advance()
-    return w.cycle.run(thorough=False)
 
 
 @POSTGRES
@@ -606,10 +603,10 @@ def test_pools_that_could_not_be_written_are_written_by_the_next_urgent_cycle(
     scheduler.do("end", inside, "success")
     with w.database.engine.connect() as other:
         other.execute(sa.text("SELECT 1 FROM slot_pool FOR UPDATE"))
-        urgent(w)
+        cycle(w, thorough=False)
         other.rollback()
     assert (holds(w), w.granted(), w.pools("P")) == ([], ["u"], (0, 0))
-    urgent(w)
+    cycle(w, thorough=False)
     assert w.pools("P") == (0, 1)
 
 
@@ -626,7 +623,7 @@ def test_a_forced_task_takes_its_slot_off_the_running_pool_soon(w: World, schedu
         w.cycle.run()
         other.rollback()
     assert (w.granted(), w.pools("P")) == (["t", "u"], (0, 1))
-    urgent(w)
+    cycle(w, thorough=False)
     assert w.pools("P") == (0, 0)
 
 
@@ -641,7 +638,7 @@ def test_a_slot_that_a_listener_gave_back_is_granted_by_the_next_urgent_cycle(
     with w.database.session() as session:
         ended = {"state": "released", "live": None, "ended_at": w.clock.now, "end_reason": "ended"}
         session.execute(sa.update(SlotRequest).where(SlotRequest.state == "granted").values(**ended))
-    assert urgent(w).granted == 1
+    assert cycle(w, thorough=False).granted == 1
 
 
 @BOTH
@@ -651,7 +648,7 @@ def test_a_cycle_is_busy_after_a_thorough_one_has_let_somebody_in(w: World, sche
     for task_id in "tu":
         w.task(task_id, "P")
     w.round()
-    assert urgent(w).busy
+    assert cycle(w, thorough=False).busy
 
 
 @BOTH
@@ -664,11 +661,11 @@ def test_what_is_none_of_ours_is_not_put_right_again_and_again(w: World, schedul
     locked = []
     for _ in range(3):
         with watched(w.database.engine) as seen:
-            urgent(w)
+            cycle(w, thorough=False)
         locked.append(any("SAVEPOINT" in sent for sent in seen.seen))
     assert locked == [True, False, False]
     w.task("t", "P")
-    assert urgent(w).granted == 1
+    assert cycle(w, thorough=False).granted == 1
 
 
 # --- acquires that could not go on
@@ -725,7 +722,7 @@ def test_a_queue_that_did_not_move_once_is_not_stalled_for_ever(
 ) -> None:
     w.group("P", 1)
     task = w.task("t", "P")
-    w.cycle.put_right(["P"])
+    w.cycle.put_right(["P"], STEPS)
     with w.database.engine.connect() as other:
         other.execute(sa.text("SELECT 1 FROM task_instance WHERE task_id = 't' FOR UPDATE"))
         w.round()

@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.locks import is_locked
 from airflow_slotgroups.coordinator.cycle import Cycle
+from airflow_slotgroups.coordinator.steps import STEPS
 from airflow_slotgroups.domain.errors import BusyError
 from airflow_slotgroups.domain.states import RequestState
 from airflow_slotgroups.services import groups
@@ -89,7 +90,7 @@ def test_two_coordinators_on_one_group(
         monkeypatch.setattr("airflow_slotgroups.store.groups.skip_locked", unlocked)
     world.group("P", 1)
     world.task("t1", "P")
-    world.cycle.put_right(["P"])
+    world.cycle.put_right(["P"], STEPS)
     other = Cycle(world.database.session, world.clock)
 
     def meanwhile(_connection: object) -> None:
@@ -148,7 +149,7 @@ def test_it_happens_to_the_waiter_between_the_look_and_the_write(
         monkeypatch.setattr("airflow_slotgroups.airflow_core.task_instances.skip_locked", unlocked)
     world.group("P", 1)
     key = world.task("t1", "P")
-    world.cycle.put_right(["P"])
+    world.cycle.put_right(["P"], STEPS)
     waited: list[bool] = []
 
     def meanwhile(_connection: object) -> None:
@@ -183,7 +184,7 @@ def test_it_happens_to_a_waiter_and_is_not_committed_yet(
     # Clearing may touch every task instance of its run.
     world.run("dag", "other")
     held, free = world.task("t1", "P", priority_weight=9), world.task("t2", "P", run_id="other")
-    world.cycle.put_right(["P"])
+    world.cycle.put_right(["P"], STEPS)
     with rival(world) as session:
         OTHERS[what](scheduler, session, held)
         session.flush()
@@ -346,7 +347,7 @@ def test_a_bulk_update_of_airflow_is_never_the_victim_of_a_deadlock(
     """Airflow has updated the second waiter and goes on to the first, while a cycle lets both in."""
     world.group("P", 2)
     first, second = world.task("t1", "P"), world.task("t2", "P")
-    world.cycle.put_right(["P"])
+    world.cycle.put_right(["P"], STEPS)
     if not locked:
         monkeypatch.setattr("airflow_slotgroups.airflow_core.task_instances.skip_locked", blocking)
         # Whose patience ends first decides on the victim; ours gives way to nobody now.

@@ -11,6 +11,7 @@ from airflow.models.log import Log
 from airflow.models.pool import Pool
 
 from airflow_slotgroups.coordinator.cycle import Cycle
+from airflow_slotgroups.coordinator.steps import STEPS
 from airflow_slotgroups.domain.errors import (
     AlreadyGroupError,
     DissolvingError,
@@ -237,9 +238,12 @@ def test_an_urgent_cycle_does_what_grants_go_by(world: World, scheduler: FakeSch
     outside = world.task("outside", "P.running", state="running" if what != "opened" else "success")
     if what != "outside":
         world.pool("P", 1)
+    if what == "both":
+        world.task("t", "P")
     world.clock.advance()
     assert world.cycle.run(thorough=False).granted == 0
-    assert world.pools("P") == (0, 1)
+    used = 0 if what == "opened" else 1
+    assert (world.pools("P"), groups.get_group("P").used) == ((0, 1), used)
     assert world.state_of(outside) == ([] if what == "opened" else ["granted"])
 
 
@@ -1005,7 +1009,7 @@ def test_check_tells_of_a_queue_that_does_not_move(world: World, scheduler: Fake
     """Free slots, an eligible request and no grant for a minute; and no coordinator (S60)."""
     world.group("P", 1)
     world.task("t", "P")
-    world.cycle.put_right(["P"])
+    world.cycle.put_right(["P"], STEPS)
     with world.database.session() as session:
         assert session.scalar(sa.select(sa.func.count()).select_from(SlotRequest)) == 1
     world.clock.advance(30)
