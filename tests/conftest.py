@@ -40,15 +40,16 @@ class ByFolder(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         """Name what one process runs in one go: what shares an Airflow or a server, else a single test."""
-        folder = nodeid.split("/")[1]
-        if folder in ("acceptance", "ui"):
-            # Each of them has both cores to itself, one after the other.
-            return "airflow"
-        return folder if folder in ("api", "cli") else nodeid
+        path, _, test = nodeid.partition("::")
+        folder, inside = path.split("/")[1:3]
+        if folder == "acceptance":
+            airflow = inside if inside == "side_by_side" else path
+            return f"{airflow} on PostgreSQL" if "[postgres" in test else airflow
+        return folder if folder in ("api", "cli", "ui") else nodeid
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
-    """Let processes take tests in the order of `testpaths`, those with an Airflow last."""
+    """Let processes take tests in the order of `testpaths`: those that are done at once first."""
     return ByFolder(config, log)
 
 

@@ -285,16 +285,27 @@ def pool_slots(facts: TaskFacts) -> Check:
 
 
 def check_limits(facts: TaskFacts) -> Iterator[Check]:
-    """Airflow's limits of the run, of the task and of the cluster."""
+    """Airflow's limits of the run and of the task."""
     waiting = waits(facts)
     limits = (
         ("max_active_tasks", facts.run_limit, "task instances of the run are active"),
         ("max_active_tis_per_dag", facts.task_limit, "instances of the task are active"),
         ("max_active_tis_per_dagrun", facts.task_run_limit, "instances of the task are active in the run"),
-        ("parallelism", facts.parallelism, "task instances of the cluster are active"),
     )
     for name, limit, what in limits:
         yield limit_check(name, limit, waiting and limit.reached(0), "", what)
+
+
+def check_parallelism(facts: TaskFacts) -> Iterator[Check]:
+    """Airflow's limit of the cluster.
+
+    An executor may take more than it has workers for (LocalExecutor of Airflow 3.3 does: it counts nothing as
+    running), so the limit also holds who is queued while the others take all places.
+    """
+    queued = facts.state == "queued" and facts.parallelism.reached(-1)
+    full = queued or (waits(facts) and facts.parallelism.reached(0))
+    what = "task instances of the cluster are active"
+    yield limit_check("parallelism", facts.parallelism, full, "it is queued" if queued else "", what)
 
 
 def limit_check(name: str, limit: Limit, holds: bool, state: str, what: str) -> Check:
@@ -341,6 +352,7 @@ RULES: tuple[Callable[[TaskFacts], Iterator[Check]], ...] = (
     check_deferred,
     check_pool,
     check_limits,
+    check_parallelism,
     check_scheduler,
     check_queued,
 )

@@ -76,6 +76,14 @@ SENTENCES: dict[str, dict[str, Any]] = {
         "task_run_limit": Limit(1, 1)
     },
     "32 of 32 task instances of the cluster are active (parallelism)": {"parallelism": Limit(32, 32)},
+    "it is queued: 33 of 32 task instances of the cluster are active (parallelism)": {
+        "state": "queued",
+        "parallelism": Limit(33, 32),
+    },
+    "it is queued on the default executor, and no worker has taken it yet": {
+        "state": "queued",
+        "parallelism": Limit(32, 32),
+    },
     "no scheduler is alive": {"scheduler_alive": False},
     "it is queued on the default executor since 2026-01-01 12:00:00 UTC, and no worker has taken it yet": {
         "state": "queued",

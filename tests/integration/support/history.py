@@ -28,6 +28,7 @@ from tests.integration.support.rules import (
     key_of,
     look,
     raised_rightly,
+    thorough_cycle_kept_the_rules,
     when_settled,
 )
 from tests.integration.support.scheduler import FakeScheduler
@@ -91,7 +92,7 @@ class History(RuleBasedStateMachine):
         self.clock.advance()
         before = self.look()
         assert not self.world.cycle.run().errors
-        self.judge(cycle_kept_the_rules(before, self.look()))
+        self.judge(thorough_cycle_kept_the_rules(before, self.look()))
         self.world.sweep.run()
         if acquires_ended_by(before):
             # Sections that have begun or gone on by this: the next cycle counts them, or ends them again.

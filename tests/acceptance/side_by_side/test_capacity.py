@@ -11,8 +11,8 @@ import pytest
 
 from devtools.demo_summary import Execution, most_used
 
-from .board import side_by_side
-from .world import World, moment, names, only
+from ..board import side_by_side
+from ..world import World, moment, names, only
 
 pytestmark = pytest.mark.acceptance
 

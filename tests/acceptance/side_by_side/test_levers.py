@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from .board import side_by_side
-from .world import RUN, Row, World, only
+from ..board import side_by_side
+from ..world import RUN, Row, World, only
 
 pytestmark = pytest.mark.acceptance
 

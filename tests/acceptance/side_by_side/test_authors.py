@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from .board import side_by_side
-from .world import RUN, Row, World, moment, names, only
+from ..board import side_by_side
+from ..world import RUN, Row, World, moment, names, only
 
 pytestmark = pytest.mark.acceptance
 

@@ -8,8 +8,8 @@ import pytest
 
 from devtools.demo_summary import cycles
 
-from .board import side_by_side
-from .world import World, names, only
+from ..board import side_by_side
+from ..world import World, names, only
 
 pytestmark = pytest.mark.acceptance
 

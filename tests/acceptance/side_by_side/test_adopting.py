@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .board import side_by_side
-from .world import World, only, task_name
+from ..board import side_by_side
+from ..world import World, only, task_name
 
 pytestmark = pytest.mark.acceptance
 

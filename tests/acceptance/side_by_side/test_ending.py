@@ -8,8 +8,8 @@ from typing import Any
 import psutil
 import pytest
 
-from .board import side_by_side
-from .world import RUN, World, moment, only, task_name
+from ..board import side_by_side
+from ..world import RUN, World, moment, only, task_name
 
 pytestmark = pytest.mark.acceptance
 
