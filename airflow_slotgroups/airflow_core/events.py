@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseTaskEndEvent, TaskFailedEvent, TaskSuccess
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.locks import skip_locked_task_instances
+from airflow_slotgroups.airflow_core.locks import loses_transaction, skip_locked_task_instances
 from airflow_slotgroups.airflow_core.tables import TI
 
 log = logging.getLogger(__name__)
@@ -66,6 +66,8 @@ def submit_one(session: Session, task_instance: TI, event: BaseTaskEndEvent, res
         with session.begin_nested():
             handle_event_submit(event, task_instance=task_instance, session=session)
     except Exception as error:
+        if loses_transaction(error):
+            raise
         log.exception("Task instance %s could not be ended", ti_id)
         result.failed[ti_id] = f"{type(error).__name__}: {error}"
     else:

@@ -17,7 +17,9 @@ IDLE_TIMEOUT_MS = 30_000
 """A stopped coordinator must not keep its locks for ever."""
 
 LOCKED_CODES = ("55P03", "40P01", "40001")
-LOCKED_NUMBERS = (1205, 1213, 3572)
+LOST_NUMBERS = (1213, 1305)
+"""A deadlock on MySQL undoes the whole transaction; what one hears of it is that the savepoint does not exist."""
+LOCKED_NUMBERS = (*LOST_NUMBERS, 1205, 3572)
 LOCKED_WORDS = ("database is locked", "database table is locked")
 
 
@@ -80,7 +82,17 @@ def is_locked(error: DBAPIError) -> bool:
     origin = error.orig
     if getattr(origin, "pgcode", None) in LOCKED_CODES or getattr(origin, "sqlstate", None) in LOCKED_CODES:
         return True
-    numbers = getattr(origin, "args", ())
-    if numbers and numbers[0] in LOCKED_NUMBERS:
-        return True
-    return any(word in str(origin) for word in LOCKED_WORDS)
+    return number_of(error) in LOCKED_NUMBERS or any(word in str(origin) for word in LOCKED_WORDS)
+
+
+def loses_transaction(error: Exception) -> bool:
+    """Tell whether the transaction is gone, with its locks and all that was done in it: no savepoint helps."""
+    return isinstance(error, DBAPIError) and (
+        error.connection_invalidated or number_of(error) in LOST_NUMBERS
+    )
+
+
+def number_of(error: DBAPIError) -> object:
+    """The number that MySQL gives an error."""
+    arguments = getattr(error.orig, "args", ())
+    return arguments[0] if arguments else None

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.clock import Clock, utcnow
-from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
+from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting, loses_transaction
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
 from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.coordinator.steps import GLANCES, STEPS, Desk, Find, Step
@@ -159,7 +159,7 @@ class Cycle:
                 for step in steps:
                     result.found += self.do_step(session, step, groups)
         except Exception as error:
-            if isinstance(error, DBAPIError) and error.connection_invalidated:
+            if loses_transaction(error):
                 raise
             return False
         return True
@@ -172,7 +172,7 @@ class Cycle:
             with savepoint(session, result):
                 result.found += self.do_step(session, step, groups)
         except DBAPIError as error:
-            if error.connection_invalidated:
+            if loses_transaction(error):
                 raise
             if not is_locked(error):
                 self.note_error(step.apply.__name__, error, result)

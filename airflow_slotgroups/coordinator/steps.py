@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core.dags import TaskLimitReader
 from airflow_slotgroups.airflow_core.jobs import executors_have_room
-from airflow_slotgroups.airflow_core.locks import is_locked
+from airflow_slotgroups.airflow_core.locks import is_locked, loses_transaction
 from airflow_slotgroups.coordinator.metrics import Event, What
 from airflow_slotgroups.domain.states import Admission, EndReason, Mode
 from airflow_slotgroups.store.adoption import go_on_dissolving
@@ -264,7 +264,7 @@ def dissolve_if_free(session: Session, group: StoredGroup) -> None:
         with session.begin_nested():
             go_on_dissolving(session, group, wait=False)
     except DBAPIError as error:
-        if not is_locked(error):
+        if loses_transaction(error) or not is_locked(error):
             raise
 
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from airflow.models.dag import DagModel
 from airflow.models.dag_version import DagVersion
 from airflow.models.serialized_dag import SerializedDagModel
+from airflow.models.taskinstance import TaskInstance
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
+from airflow_slotgroups.airflow_core import locks
+from airflow_slotgroups.coordinator.steps import Desk, Groups, Step
 from airflow_slotgroups.domain.errors import InvalidNameError, InvalidValueError
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.domain.which import Which
+from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.services import groups, health, requests
 from airflow_slotgroups.services.queue import queue_of
 from airflow_slotgroups.store.decisions import BATCH, MOST_GRANTS
@@ -49,6 +59,14 @@ def forced_beside_a_holder(w: World, scheduler: FakeScheduler) -> Key:
     requests.force_start("P", [Which(task_id="forced")], who=WHO)
     w.round()
     return forced
+
+
+@contextmanager
+def rival_of(w: World, last: sa.Update) -> Iterator[Callable[[], Future[Any]]]:
+    """Lock all task instances on another connection, which has more to lose; a call makes it do its last."""
+    with w.database.engine.connect() as rival, ThreadPoolExecutor(1) as beside:
+        rival.execute(sa.update(TaskInstance.__table__).values(hostname="theirs"))
+        yield lambda: beside.submit(rival.execute, last)
 
 
 @MARIADB
@@ -142,6 +160,32 @@ def test_a_step_that_fails_leaves_the_others_to_be_done(w: World, monkeypatch: p
     result = w.cycle.run()
     assert result.errors == {"fail_them": "RuntimeError: a fault of one step"}
     assert w.granted() == ["b"]
+
+
+@MARIADB
+def test_a_deadlock_ends_the_cycle(w: World) -> None:
+    """It undoes the whole transaction, its locks too: what comes after would be done without them."""
+    w.group("P", 1)
+    w.tasks([Key("dag", "run", f"t{number}") for number in range(50)], "elsewhere", state="success")
+    tried: list[str] = []
+    group = sa.update(SlotGroup).values(notice="ours")
+    with rival_of(w, sa.update(SlotGroup).values(notice="theirs")) as wants_the_group:
+
+        def take_the_group(_d: Desk, session: Session, _g: Groups, _f: object, _n: object) -> None:
+            tried.append("group")
+            session.execute(group)
+            wants_the_group()
+
+        def want_a_task(_d: Desk, session: Session, _g: Groups, _f: object, _n: object) -> None:
+            tried.append("task")
+            session.execute(sa.update(TaskInstance.__table__).values(hostname="ours"))
+
+        steps = [Step(lambda *_: True, take_the_group), Step(lambda *_: True, want_a_task)]
+        with pytest.raises(DBAPIError) as raised:
+            w.cycle.put_right(["P"], steps)
+    assert locks.is_locked(raised.value), "the loop does not try again at once"
+    assert tried == ["group", "task"]
+    assert not w.cycle.apart
 
 
 @POSTGRES
