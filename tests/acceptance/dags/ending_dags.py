@@ -45,12 +45,12 @@ with queue_dag("s75_other", "s75"):
 
 with queue_dag("s76_at_once", "s76"):
     fail_first_each.override(retries=1, retry_delay=timedelta(0)).partial(tries=1).expand(
-        number=list(range(12))
+        number=list(range(24))
     )
 
 with queue_dag("s76_later", "s76"):
     fail_first_each.override(retries=1, retry_delay=timedelta(seconds=5)).partial(tries=1).expand(
-        number=list(range(4))
+        number=list(range(24))
     )
 
 with queue_dag("s77_race", "s77_race"):

@@ -10,7 +10,7 @@ for name in ("s04_strict", "s04_backfill"):
     with queue_dag(f"{name}_narrow", name):
         hold.override(task_id="hold_a", priority_weight=2)(f"{name}_a")
         hold.override(task_id="hold_b", priority_weight=2)(f"{name}_b")
-        for number in range(5):
+        for number in range(20):
             nap.override(task_id=f"n{number}", priority_weight=1)(0.2)
     with queue_dag(f"{name}_wide", name):
         nap.override(task_id="wide", pool_slots=2, priority_weight=10)(0.3)

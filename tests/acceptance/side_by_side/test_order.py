@@ -103,9 +103,9 @@ def fill_before_wide_task(world: World, name: str, **settings: str | int) -> Non
     """Two slots taken by tasks that hold, narrow waiters, and then a wide task of the highest priority."""
     world.set_group(name, 2, **settings)
     world.run(f"{name}_narrow")
-    world.wait_group(name, used=2, waiting=5)
+    world.wait_group(name, used=2, waiting=20)
     world.run(f"{name}_wide")
-    world.wait_group(name, used=2, waiting=6)
+    world.wait_group(name, used=2, waiting=21)
 
 
 def finish_wide_task(world: World, name: str) -> None:
