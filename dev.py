@@ -269,29 +269,29 @@ def ready() -> Environment:
     return environment
 
 
-def setup(args: list[str]) -> None:
+def setup() -> None:
     """make or renew the virtual environment in .dev/; nothing to do takes no time"""
     environment = ready()
     say(f"ready: {environment.path.relative_to(ROOT)}")
 
 
-def demo(args: list[str]) -> None:
+def demo() -> None:
     """start Airflow on SQLite, run example DAGs through three groups, watch the queue, sum up"""
-    become([ready().executable, "-m", "devtools.demo", *args])
+    become([ready().executable, "-m", "devtools.demo"])
 
 
 def test(args: list[str]) -> None:
-    """run the tests (arguments: pytest's); SLOTGROUPS_TEST_POSTGRES / _MYSQL add database servers"""
+    """run the tests (arguments are pytest's); SLOTGROUPS_TEST_POSTGRES / _MYSQL add database servers"""
     # A process for each core, four at most: what shares an Airflow stays in one of them (tests/conftest.py).
     become([ready().executable, "-m", "pytest", "--numprocesses", "logical", "--maxprocesses", "4", *args])
 
 
-def bench(args: list[str]) -> None:
+def bench() -> None:
     """measure a group against an ordinary pool, the coordinator's cycle, and the page"""
-    become([ready().executable, "-m", "bench", *args])
+    become([ready().executable, "-m", "bench"])
 
 
-def check(args: list[str]) -> None:
+def check() -> None:
     """ruff, ruff format, mypy and the import rules"""
     environment = ready()
     module = [environment.executable, "-m"]
@@ -314,13 +314,13 @@ def passes(name: str, command: list[str]) -> bool:
     return subprocess.call(command, cwd=str(ROOT), env=clean_env()) == 0
 
 
-def clean(args: list[str]) -> None:
+def clean() -> None:
     """remove .dev/ and all that is in it"""
     shutil.rmtree(DEV, ignore_errors=True)
     say(f"removed {DEV}")
 
 
-VERBS: dict[str, Callable[[list[str]], None]] = {
+VERBS: dict[str, Callable[..., None]] = {
     verb.__name__: verb for verb in (setup, demo, test, check, bench, clean)
 }
 
@@ -328,7 +328,7 @@ VERBS: dict[str, Callable[[list[str]], None]] = {
 def usage() -> str:
     """The verbs and what each does."""
     lines = [f"  {name:<6} {verb.__doc__}" for name, verb in VERBS.items()]
-    return "\n".join(["usage: python3 dev.py VERB [arguments]", "", *lines])
+    return "\n".join(["usage: python3 dev.py VERB", "", *lines])
 
 
 def on_sigterm(number: int, frame: Any) -> NoReturn:
@@ -341,12 +341,16 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
         say(usage())
         return 0
-    if argv[0] not in VERBS:
-        print(f"unknown verb {argv[0]!r}\n\n{usage()}", file=sys.stderr)
+    name, arguments = argv[0], argv[1:]
+    if name not in VERBS:
+        print(f"unknown verb {name!r}\n\n{usage()}", file=sys.stderr)
+        return 2
+    if arguments and name != "test":
+        print(f"{name} takes no arguments, not {' '.join(arguments)!r}\n\n{usage()}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, on_sigterm)
     try:
-        VERBS[argv[0]](argv[1:])
+        VERBS[name](*([arguments] if name == "test" else []))
     except SetupError as error:
         print(f"dev.py: {error}", file=sys.stderr)
         return 1

@@ -147,8 +147,9 @@ def stay(airflow: Deployment) -> None:
 
 
 def command_line(airflow: Deployment) -> str:
-    """How to call `airflow` on this deployment; all of its settings are in its environment."""
-    names = ("AIRFLOW_HOME", "AIRFLOW__CORE__DAGS_FOLDER", "AIRFLOW__CORE__LOAD_EXAMPLES")
+    """How to call `airflow` on this deployment, with those of its settings that commands go by."""
+    core = ("DAGS_FOLDER", "LOAD_EXAMPLES", "PARALLELISM")
+    names = ("AIRFLOW_HOME", *(f"AIRFLOW__CORE__{name}" for name in core))
     settings = " ".join(f"{name}={shlex.quote(airflow.env[name])}" for name in names)
     return f"{settings} {shlex.quote(airflow.python)} -m airflow"
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.exceptions import HTTPException
 
 from airflow_slotgroups import __version__
 from airflow_slotgroups.api.auth import signed_in
@@ -32,7 +33,17 @@ STATUS_OF: dict[type[errors.SlotGroupsError], int] = {
 }
 """All others are conflicts with what is (409)."""
 
-REFUSALS = (400, 401, 403, 404, 409, 413, 422, 503)
+REFUSALS = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    409: "Conflict",
+    413: "Request Entity Too Large",
+    422: "Unprocessable Entity",
+    503: "Service Unavailable",
+}
+"""Said here, since Python has other words for some of them from version to version."""
 
 
 def make_app() -> FastAPI:
@@ -48,15 +59,21 @@ def make_app() -> FastAPI:
         dependencies=[Depends(signed_in)],
     )
     app.add_middleware(Gate)
-    v1 = APIRouter(prefix=PREFIX, responses={code: {"model": ErrorOut} for code in REFUSALS})
+    v1 = APIRouter(prefix=PREFIX, responses=refusals())
     for part in (groups, requests, past, transfer, health, explain, me):
         v1.include_router(part.router)
     app.include_router(v1)
     app.include_router(static.router)
     app.add_exception_handler(errors.SlotGroupsError, answer_error)
     app.add_exception_handler(RequestValidationError, answer_invalid)
+    app.add_exception_handler(HTTPException, answer_refusal)
     add_docs(app)
     return app
+
+
+def refusals() -> dict[int | str, dict[str, Any]]:
+    """Describe what every route may answer."""
+    return {code: {"model": ErrorOut, "description": words} for code, words in REFUSALS.items()}
 
 
 def add_docs(app: FastAPI) -> None:
@@ -76,6 +93,12 @@ async def answer_error(_request: Request, error: Any) -> JSONResponse:
     status = next((code for kind, code in STATUS_OF.items() if isinstance(error, kind)), 409)
     body = ErrorOut(detail=error.message, remedy=error.remedy, can_retry=error.can_retry)
     return JSONResponse(body.model_dump(), status_code=status)
+
+
+async def answer_refusal(_request: Request, error: Any) -> JSONResponse:
+    """Answer in the same form where there is no such route, or a route refuses by itself."""
+    body = ErrorOut(detail=str(error.detail))
+    return JSONResponse(body.model_dump(), error.status_code, error.headers)
 
 
 async def answer_invalid(_request: Request, error: Any) -> JSONResponse:

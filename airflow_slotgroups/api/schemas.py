@@ -232,7 +232,7 @@ class WhichIn(CommentIn):
 class PriorityIn(WhichIn):
     """The new priority, bigger goes first; null puts them before all others."""
 
-    priority: int | None = Field(None, ge=-INT32, lt=INT32)
+    priority: int | None = Field(ge=-INT32, lt=INT32)
 
 
 class EstimateOut(BaseModel):

@@ -61,6 +61,8 @@ def writing(function: Command) -> Command:
 NO_GROUPS = "There is no slot group; make one with 'airflow slotgroups set'"
 FOR_NOTHING = {"free": "no limit"}
 """What is shown in place of nothing, by column."""
+USUAL = {"map_index": "-1", "try_number": "1"}
+"""What goes without saying in a table that has to fit a terminal, by column."""
 
 
 def show(rows: Sequence[dict[str, Any]], output: str, nothing: str = "") -> None:
@@ -77,7 +79,8 @@ def show(rows: Sequence[dict[str, Any]], output: str, nothing: str = "") -> None
         console.print_as_yaml(rows)  # type: ignore[arg-type]  # annotated as dict, takes what yaml takes
     else:
         markup = escape if output == "table" else str
-        console.print_as([for_eyes(row, markup) for row in rows], output)
+        shown = [for_eyes(row, markup) for row in rows]
+        console.print_as(narrowed(shown) if output == "table" else shown, output)
 
 
 def for_eyes(row: dict[str, Any], markup: Callable[[str], str]) -> dict[str, str]:
@@ -87,6 +90,12 @@ def for_eyes(row: dict[str, Any], markup: Callable[[str], str]) -> dict[str, str
     """
     shown = {key: FOR_NOTHING.get(key, "") if value is None else str(value) for key, value in row.items()}
     return {key: markup(text) for key, text in shown.items() if key not in FOR_MACHINES}
+
+
+def narrowed(rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Leave out columns that say of each row what goes without saying."""
+    idle = {name for name, usual in USUAL.items() if all(row.get(name) == usual for row in rows)}
+    return [{name: text for name, text in row.items() if name not in idle} for row in rows]
 
 
 def change_of(args: Namespace) -> groups.GroupChange:
@@ -390,6 +399,8 @@ def import_command(args: Namespace) -> None:
         mode = Mode.ACTIVE if what is Done.UNCHANGED else groups.get_group(name).mode
         rest = "" if mode is Mode.ACTIVE else f"; its mode is {mode}"
         print(f"Slot group '{name}' {what}{rest}")
+    if not done:
+        print(f"{args.file} names no group: nothing to import")
 
 
 @reading

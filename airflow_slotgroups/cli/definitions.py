@@ -91,7 +91,12 @@ COMMANDS = (
     command("pause", "Let nobody in; holders finish, size and order are kept", ARG_NAME, ARG_COMMENT),
     command("resume", "Let waiters in again, after a pause or a bypass", ARG_NAME, ARG_COMMENT),
     command("bypass", "Lift the limit: let everybody in", ARG_NAME, ARG_COMMENT),
-    command("force-start", "Let waiters in at once, past queue, capacity and pause", ARG_NAME, *WHICH),
+    command(
+        "force-start",
+        "Let waiters in at once, past suspension, queue, capacity and pause",
+        ARG_NAME,
+        *WHICH,
+    ),
     command("prioritize", "Give waiters another priority", ARG_NAME, ARG_PRIORITY, ARG_TOP, *WHICH),
     command("suspend", "Pass waiters over; they keep their places", ARG_NAME, *WHICH),
     command("unsuspend", "Let suspended waiters take part again", ARG_NAME, *WHICH),

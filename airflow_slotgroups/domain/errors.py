@@ -62,7 +62,7 @@ class OrdinaryPoolError(SlotGroupsError):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"'{name}' is an ordinary pool",
-            f"turn it into a slot group with 'airflow slotgroups adopt {quoted(name)}'",
+            f"turn it into a slot group with 'airflow slotgroups adopt {quoted(name)}', or use 'airflow pools'",
         )
         self.name = name
 
@@ -91,8 +91,9 @@ class PoolNameTakenError(SlotGroupsError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"a pool '{name}' exists already, and is not ours",
-            "rename or delete that pool in Admin → Pools, then try again",
+            f"a pool '{name}' exists already, and the group needs that name for its running pool",
+            "rename or delete that pool in Admin → Pools (if it is a slot group itself, with"
+            f" 'airflow slotgroups delete {quoted(name)}'), then try again",
         )
         self.name = name
 

@@ -24,7 +24,7 @@ from airflow_slotgroups.store.coordinators import is_alive, load_coordinators
 from airflow_slotgroups.store.decisions import decide
 from airflow_slotgroups.store.groups import StoredGroup, load_groups
 from airflow_slotgroups.store.history import last_event
-from airflow_slotgroups.store.queue import waiting_in
+from airflow_slotgroups.store.queue import waiting_in, wider_than
 from airflow_slotgroups.store.sections import orphaned_acquires
 from airflow_slotgroups.store.sizes import edited_by_hand
 from airflow_slotgroups.store.strays import unforced_in_unlimited, waiting_without_pool
@@ -77,6 +77,7 @@ def check_all(session: Session, now: datetime) -> Iterator[Problem]:
     groups = load_groups(session)
     for group in groups:
         yield from check_pools(group)
+        yield from check_width(session, group)
         yield from check_progress(session, group, now)
     yield from check_acquires(session, groups)
     yield from check_missing_pools(session)
@@ -138,6 +139,21 @@ def check_pools(group: StoredGroup) -> Iterator[Problem]:
     if group.running is None:
         text = f"pool '{group.running_name}' is missing"
         yield Problem("pool_missing", name, text, "a coordinator makes it again; see that one is alive", name)
+
+
+def check_width(session: Session, group: StoredGroup) -> Iterator[Problem]:
+    """Who needs more slots than the group has waits for ever, unless somebody resizes it (S22)."""
+    name, size = group.name, group.row.slots
+    if size == UNLIMITED or group.mode is Mode.BYPASS:
+        return
+    number, widest = wider_than(session, name, size)
+    if number:
+        needs = "request needs" if number == 1 else "requests need"
+        text = f"{number} waiting {needs} more slots than the group's {size}, the widest {widest}"
+        remedy = (
+            f"give it more with 'airflow slotgroups set {quoted(name)} {widest}', or ask for fewer in the DAG"
+        )
+        yield Problem("too_wide", name, text, remedy, name)
 
 
 def check_progress(session: Session, group: StoredGroup, now: datetime) -> Iterator[Problem]:

@@ -112,6 +112,13 @@ def waiting_in(session: Session, pool: str, limit: int, offset: int = 0) -> list
     return [queued_task(row) for row in session.execute(query)]
 
 
+def wider_than(session: Session, pool: str, slots: int) -> tuple[int, int]:
+    """Count the waiters that need more slots than so many, and return what the widest needs."""
+    query = select(func.count(), func.max(R.slots)).where(R.state == WAITING, R.pool == pool, R.slots > slots)
+    number, widest = session.execute(query).one()
+    return number, widest or 0
+
+
 def candidates(
     session: Session,
     group: Group,

@@ -155,7 +155,21 @@ def test_a_wrong_body_is_answered_in_words(server: Server, body: bytes) -> None:
         "admin", "POST", "/groups", content=body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code in (400, 422), answer.text
-    assert answer.json().keys() == {"detail", "remedy", "can_retry"} or answer.status_code == 400
+    assert answer.json().keys() == {"detail", "remedy", "can_retry"}
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/nothing"), ("POST", "/suspend/wh")])
+def test_what_no_service_refuses_is_answered_in_the_same_form(server: Server, method: str, path: str) -> None:
+    """A route that there is not, and one that refuses by itself."""
+    answer = server.call("admin", method, path, json={} if method == "POST" else None)
+    assert answer.status_code in (404, 422), answer.text
+    assert answer.json().keys() == {"detail", "remedy", "can_retry"}
+
+
+def test_a_priority_that_was_forgotten_puts_nobody_to_the_top(server: Server) -> None:
+    answer = server.call("admin", "POST", "/prioritize/wh", json={"all": True})
+    assert answer.status_code == 422
+    assert "priority" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,18 @@ def test_the_queue_can_be_cut_short(cli: CommandLine) -> None:
     assert [one["position"] for one in cli("queue", "wh", "--limit", "2", "-o", "json").json] == [1, 2]
 
 
+def test_the_table_leaves_out_columns_that_say_nothing(cli: CommandLine) -> None:
+    """A terminal is narrow; for machines all of them are there."""
+    good(cli("set", "wh", "2"))
+    add_request(cli)
+    columns = good(cli("queue", "wh")).out.splitlines()[0].replace(" ", "").split("|")
+    assert "task_id" in columns
+    assert not {"map_index", "try_number"} & set(columns), columns
+    assert {"map_index", "try_number"} <= good(cli("queue", "wh", "-o", "json")).json[0].keys()
+    cli.sql("UPDATE slot_request SET map_index = 3")
+    assert "map_index" in good(cli("queue", "wh")).out.splitlines()[0]
+
+
 @pytest.mark.parametrize("output", ["table", "plain", "yaml"])
 def test_the_queue_for_eyes(cli: CommandLine, output: str) -> None:
     good(cli("set", "wh", "2"))
@@ -304,7 +316,8 @@ UNKNOWN = (
     " make one with 'airflow slotgroups set'"
 )
 ORDINARY = (
-    "'my pool' is an ordinary pool; turn it into a slot group with 'airflow slotgroups adopt 'my pool''"
+    "'my pool' is an ordinary pool; turn it into a slot group with 'airflow slotgroups adopt 'my pool'',"
+    " or use 'airflow pools'"
 )
 RUNNING = "'wh.running' is the running pool of slot group 'wh'; name 'wh' instead"
 TOO_LONG = "x" * 249
@@ -335,13 +348,15 @@ MISTAKES = {
     "get of a running pool": (("get", "wh.running"), RUNNING),
     "adopt where the running pool's name is taken (S73)": (
         ("adopt", "taken"),
-        "a pool 'taken.running' exists already, and is not ours;"
-        " rename or delete that pool in Admin → Pools, then try again",
+        "a pool 'taken.running' exists already, and the group needs that name for its running pool;"
+        " rename or delete that pool in Admin → Pools (if it is a slot group itself, with"
+        " 'airflow slotgroups delete taken.running'), then try again",
     ),
     "set where the running pool's name is taken (S73)": (
         ("set", "new", "3"),
-        "a pool 'new.running' exists already, and is not ours;"
-        " rename or delete that pool in Admin → Pools, then try again",
+        "a pool 'new.running' exists already, and the group needs that name for its running pool;"
+        " rename or delete that pool in Admin → Pools (if it is a slot group itself, with"
+        " 'airflow slotgroups delete new.running'), then try again",
     ),
     "no priority at all": (
         ("prioritize", "wh", "--all"),

@@ -1005,6 +1005,24 @@ def test_check_names_the_pools_that_do_not_exist_and_that_tasks_wait_in(
     assert found["Wharehouse"].text == "2 tasks wait in pool 'Wharehouse', which does not exist"
 
 
+def test_check_tells_of_requests_that_are_wider_than_their_group(
+    world: World, scheduler: FakeScheduler
+) -> None:
+    """They wait for ever, in nobody's way (S22); with a larger size, or without a limit, nobody does."""
+    world.group("a group", 2)
+    world.tasks([Key("dag", "run", f"t{number}") for number in (1, 2)], "a group", pool_slots=5)
+    world.task("t3", "a group", pool_slots=2)
+    world.cycle.put_right(["a group"], STEPS)
+    found = [problem for problem in health.check() if problem.code == "too_wide"]
+    assert [problem.text for problem in found] == [
+        "2 waiting requests need more slots than the group's 2, the widest 5"
+    ]
+    assert found[0].remedy.startswith("give it more with 'airflow slotgroups set 'a group' 5'")
+    for size in (5, -1):
+        world.group("a group", size)
+        assert "too_wide" not in {problem.code for problem in health.check()}
+
+
 def test_check_tells_of_a_queue_that_does_not_move(world: World, scheduler: FakeScheduler) -> None:
     """Free slots, an eligible request and no grant for a minute; and no coordinator (S60)."""
     world.group("P", 1)

@@ -197,8 +197,9 @@ def test_all_that_is_in_the_way_is_said_at_once(world: World, file: Path) -> Non
     )
     assert found == [
         "'plain': it is an ordinary pool; adopt it as well ('--adopt', 'adopt' in the API), or leave it out",
-        "'taken': a pool 'taken.running' exists already, and is not ours;"
-        " rename or delete that pool in Admin → Pools, then try again",
+        "'taken': a pool 'taken.running' exists already, and the group needs that name for its running pool;"
+        " rename or delete that pool in Admin → Pools (if it is a slot group itself, with"
+        " 'airflow slotgroups delete taken.running'), then try again",
         "'team': team_name can not be 'blue'; leave it out, or set [core] multi_team to True",
         "'wh': slot group 'wh' is being dissolved; wait until its last tasks have gone home",
     ]

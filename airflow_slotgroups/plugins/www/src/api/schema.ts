@@ -1005,7 +1005,7 @@ export interface components {
             /** Map Index */
             map_index?: number | null;
             /** Priority */
-            priority?: number | null;
+            priority: number | null;
             /** Request Ids */
             request_ids?: number[];
             /** Run Id */
