@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.sqlalchemy import USE_ROW_LEVEL_LOCKING, with_row_locks
 from sqlalchemy import text
@@ -12,6 +15,9 @@ from airflow_slotgroups.airflow_core.typing import AnySelect
 
 LOCK_TIMEOUT_MS = 900
 """Below PostgreSQL's deadlock_timeout (1 s), so that in a deadlock it is we who give way, not the scheduler."""
+
+BRIEF_TIMEOUT_MS = 50
+"""For what the coordinator does anyhow a moment later."""
 
 IDLE_TIMEOUT_MS = 30_000
 """A stopped coordinator must not keep its locks for ever."""
@@ -69,6 +75,23 @@ def limit_waiting(session: Session, lock_timeout_ms: int = LOCK_TIMEOUT_MS) -> N
         )
     elif dialect == "mysql":
         session.execute(text("SET innodb_lock_wait_timeout = 1"))
+
+
+@contextmanager
+def briefly(session: Session) -> Iterator[None]:
+    """Wait hardly at all for locks, in a savepoint of somebody else's transaction.
+
+    Rows can be left out when they are locked; a whole table, as a migration or a VACUUM FULL locks it, can not.
+    A savepoint that fails takes the setting back with it.
+    """
+    if session.get_bind().dialect.name != "postgresql":
+        yield
+        return
+    before = session.scalar(text("SELECT current_setting('lock_timeout')"))
+    set_timeout = text("SELECT set_config('lock_timeout', :timeout, true)")
+    session.execute(set_timeout, {"timeout": f"{BRIEF_TIMEOUT_MS}ms"})
+    yield
+    session.execute(set_timeout, {"timeout": before})
 
 
 def wait_as_before(session: Session) -> None:

@@ -29,6 +29,9 @@ from airflow_slotgroups.store.use import read_granted, read_use
 
 log = logging.getLogger(__name__)
 
+MOST_ATTEMPTS = 10
+"""Decisions of one group in one cycle, while those let in are locked by others."""
+
 
 @dataclass
 class CycleResult:
@@ -73,6 +76,8 @@ class Cycle:
         """Groups of which the last decision was not carried out in full: the next cycle goes on, urgent or not."""
         self.granted: Counter[str] = Counter()
         """Slots of granted requests by group, when the last cycle looked."""
+        self.freed: set[str] = set()
+        """Groups in which there are fewer of them than then."""
         self.ignored: set[Find] = set()
         """Glances for which the steps found nothing, until the next thorough cycle: they may ask for too much."""
         self.apart = False
@@ -89,7 +94,7 @@ class Cycle:
         # 1. Look for whatever is not as it should be, without locks.
         with self.sessions() as session:
             groups = load_groups(session)
-            freed = self.slots_freed(session, groups)
+            self.freed = self.slots_freed(session, groups)
             why = self.anything_to_do(session, groups, thorough=thorough)
         # 2. Put it right: holders end, strangers are counted, strays go home, waiters are enqueued.
         steps = [step for step in STEPS if thorough or step.urgent]
@@ -97,7 +102,7 @@ class Cycle:
         if why and not thorough and not result.found:
             self.ignored.add(why)
         # 3. Find the groups that have a waiter and room for one.
-        names = self.groups_to_serve(groups, freed, result, thorough=thorough)
+        names = self.groups_to_serve(groups, result, thorough=thorough)
         # 4. Let waiters in, one group after the other, one decision in one transaction.
         for name in names:
             self.serve(name, result)
@@ -191,17 +196,16 @@ class Cycle:
         return bool(found)
 
     def groups_to_serve(
-        self, groups: Sequence[StoredGroup], freed: set[str], result: CycleResult, *, thorough: bool
+        self, groups: Sequence[StoredGroup], result: CycleResult, *, thorough: bool
     ) -> list[str]:
         """Name the groups that may let somebody in; full ones cost nothing more.
 
         :param groups: as the cycle found them; a thorough one reads anew what its steps made of them.
-        :param freed: those in which somebody else has ended requests.
         """
         if not thorough:
             # The others are as the last thorough cycle left them, or wait half a second: people who force or
             # prioritize, DAGs that are unpaused.
-            touched = {event.pool for event in result.events} | self.unserved | freed
+            touched = {event.pool for event in result.events} | self.unserved | self.freed
             result.busy = self.busy
             groups = [group for group in groups if group.name in touched]
             if not groups:
@@ -286,15 +290,20 @@ class Cycle:
 
         :return: those that were let in, and whether that were all for whom there is room.
         """
-        decision = decide(session, group, now)
-        chosen = len(decision.plan.grants)
-        granted = let_in(session, group, decision, now)
-        in_full = len(granted) == chosen < MOST_GRANTS
-        if len(granted) < chosen:
+        granted: list[QueuedTask] = []
+        tried: list[int] = []
+        in_full = True
+        for _ in range(MOST_ATTEMPTS):
+            decision = decide(session, group, now, without=tried)
+            chosen = [waiter.id for waiter in decision.plan.grants]
+            let = let_in(session, group, decision, now)
+            granted += let
+            tried += chosen
+            in_full &= len(let) == len(chosen) < MOST_GRANTS
+            if len(let) == len(chosen):
+                break
             # Somebody has locked the others: their slots are not to stay idle for it.
-            tried = [waiter.id for waiter in decision.plan.grants]
-            granted += let_in(session, group, decide(session, group, now, without=tried), now)
-        group.row.stalled_since = (group.row.stalled_since or now) if chosen and not granted else None
+        group.row.stalled_since = (group.row.stalled_since or now) if tried and not granted else None
         self.shrink_running(session, group, granted, now)
         return granted, in_full
 
@@ -303,10 +312,14 @@ class Cycle:
     ) -> None:
         """Take the slots of sections and forced tasks off the running pool, or the scheduler would fill them.
 
+        And give it those of sections that have ended, or nobody could use them.
+
         :raises BusyError: that can not be, or has come too late, and a section was let in.
         """
         sections = [task for task in granted if task.waiter.kind is Kind.SECTION]
-        if not sections and not any(task.waiter.forced for task in granted):
+        forced = any(task.waiter.forced for task in granted)
+        # What a listener has ended may have been a section, whose slots the running pool does not have yet.
+        if not sections and not forced and not (granted and group.name in self.freed):
             return
         shrunk = keep_pools(session, [group], now)
         self.desk.pools_due |= not shrunk

@@ -10,6 +10,7 @@ from datetime import timedelta
 from sqlalchemy.exc import DBAPIError
 
 from airflow_slotgroups.airflow_core.locks import is_locked
+from airflow_slotgroups.coordinator.cost import Cost
 from airflow_slotgroups.coordinator.cycle import Cycle
 from airflow_slotgroups.coordinator.metrics import Metrics
 from airflow_slotgroups.coordinator.purge import Purge
@@ -60,6 +61,8 @@ class Loop:
         self.idle = idle.total_seconds()
         self.failures = 0
         self.thorough_at = 0.0
+        self.costs = {True: Cost(), False: Cost()}
+        """Of thorough cycles and of urgent ones."""
         self.errors: dict[str, str] = {}
         self.stopping = threading.Event()
 
@@ -94,8 +97,9 @@ class Loop:
         thorough = started >= self.thorough_at
         result = self.cycle.run(thorough=thorough)
         took = time.monotonic() - started
+        cost = self.costs[thorough].of(took)
         if thorough:
-            self.thorough_at = started + max(THOROUGH_PACE, took / SHARE)
+            self.thorough_at = started + max(THOROUGH_PACE, cost / SHARE)
         self.sweep.run_if_due()
         if thorough:
             self.errors = result.errors
@@ -106,7 +110,7 @@ class Loop:
         self.metrics.cycle_ended(took, result.events)
         self.purge.run_if_due()
         # A cycle pauses at least as long as it takes, so that it never has more than half of the database.
-        return max((self.busy if result.busy else self.idle) - took, took)
+        return max((self.busy if result.busy else self.idle) - took, cost)
 
     def report_failure(self, took: float, error: Exception) -> None:
         """Let `check` say what is wrong, and not that nobody is alive; if the database answers at all."""

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from airflow_slotgroups.airflow_core.clock import Clock, utcnow
 from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
+from airflow_slotgroups.coordinator.cost import Cost
 from airflow_slotgroups.store.history import BATCH, purge_changes, purge_requests
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class Purge:
         self.retention = retention
         self.clock = clock
         self.due_at = 0.0
+        self.cost = Cost()
 
     def run_if_due(self) -> None:
         """Purge one batch if it is time."""
@@ -45,8 +47,8 @@ class Purge:
         if started < self.due_at:
             return
         more = self.run_safely()
-        took = time.monotonic() - started
-        self.due_at = started + max(PAUSE if more else INTERVAL, took / SHARE)
+        cost = self.cost.of(time.monotonic() - started)
+        self.due_at = started + max(PAUSE if more else INTERVAL, cost / SHARE)
 
     def run_safely(self) -> bool:
         """Purge one batch; a failure is no more than a line in the log."""

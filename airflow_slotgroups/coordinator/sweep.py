@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from datetime import datetime
 
+from sqlalchemy.exc import DBAPIError
+
 from airflow_slotgroups.airflow_core.clock import Clock, utcnow
 from airflow_slotgroups.airflow_core.dags import TaskLimitReader, TaskLimits
-from airflow_slotgroups.airflow_core.locks import limit_waiting
+from airflow_slotgroups.airflow_core.locks import is_locked, limit_waiting
 from airflow_slotgroups.airflow_core.sessions import SessionFactory
+from airflow_slotgroups.coordinator.cost import Cost
 from airflow_slotgroups.store.coordinators import Identity, report
 from airflow_slotgroups.store.groups import load_groups, lock_free_groups
 from airflow_slotgroups.store.limits import TaskKey, find_changed_limits, write_limits
@@ -17,10 +21,14 @@ from airflow_slotgroups.store.requests import end_requests
 from airflow_slotgroups.store.sections import find_marked, hold_marked
 from airflow_slotgroups.store.waiters import AT_MOST, find_left
 
+log = logging.getLogger(__name__)
+
 INTERVAL = 2.0
 """Seconds between sweeps, more when a sweep takes long."""
 SHARE = 0.05
 """A sweep takes at most this share of the time."""
+REPORT_TIMEOUT_MS = 100
+"""A heartbeat waits no longer for its row, which nobody but us has reason to lock."""
 
 
 class Sweep:
@@ -36,6 +44,7 @@ class Sweep:
         self.limits = limits
         self.clock = clock
         self.due_at = 0.0
+        self.cost = Cost()
 
     def run_if_due(self) -> None:
         """Sweep if the interval has passed."""
@@ -43,8 +52,8 @@ class Sweep:
         if started < self.due_at:
             return
         more = self.run()
-        took = time.monotonic() - started
-        self.due_at = started if more else started + max(INTERVAL, took / SHARE)
+        cost = self.cost.of(time.monotonic() - started)
+        self.due_at = started if more else started + max(INTERVAL, cost / SHARE)
 
     def run(self) -> bool:
         """Cancel the requests of waiters that wait no longer, and keep the limits of the others up to date.
@@ -101,11 +110,21 @@ class Heartbeat:
         if time.monotonic() >= self.due_at or error != self.error:
             self.error = error
             self.due_at = time.monotonic() + INTERVAL
+            self.write_if_free(seconds, error)
+
+    def write_if_free(self, seconds: float, error: str | None) -> None:
+        """Write the row, or leave it to the next time: whoever waits for slots is not to wait for a report."""
+        try:
             self.write(seconds, error)
+        except DBAPIError as failure:
+            if not is_locked(failure):
+                raise
+            log.debug("The coordinator's row is locked, it reports later")
 
     def write(self, seconds: float, error: str | None) -> None:
         """Write the row."""
         with self.sessions() as session:
+            limit_waiting(session, REPORT_TIMEOUT_MS)
             report(
                 session,
                 self.who,

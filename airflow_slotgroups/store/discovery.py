@@ -218,7 +218,7 @@ def request_row(arrival: Arrival, own: RunPriority, ageing_seconds: int, now: da
         "was_queued": False,
         "enqueued_at": now,
         "arrived_at": arrived_at,
-        "expires_at": None if max_wait is None else now + min(max_wait, LONGEST_WAIT),
+        "expires_at": None if max_wait is None else now + max_wait,
         "notice": "; ".join(filter(None, (own.notice, unreadable))) or None,
     }
 
@@ -229,6 +229,9 @@ def max_wait_of(arrival: Arrival) -> tuple[timedelta | None, str | None]:
     if not stored or MAX_WAIT_KEY.encode() not in stored:
         return None, None
     try:
-        return timedelta(seconds=float(pickle.loads(stored)[EXECUTOR_CONFIG_KEY][MAX_WAIT_KEY])), None
+        wait = timedelta(seconds=float(pickle.loads(stored)[EXECUTOR_CONFIG_KEY][MAX_WAIT_KEY]))
+        if wait < timedelta(0):
+            raise ValueError(f"{wait} is negative")
+        return min(wait, LONGEST_WAIT), None
     except Exception as error:
         return None, f"its max_wait can not be read, and it waits for ever: {error!r}"

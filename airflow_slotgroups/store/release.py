@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session
 
-from airflow_slotgroups.airflow_core.locks import has_row_locks
+from airflow_slotgroups.airflow_core.locks import briefly, has_row_locks
 from airflow_slotgroups.domain.states import EndReason
 from airflow_slotgroups.models import SlotRequest as R
 from airflow_slotgroups.store.history import Hold, holds_of
@@ -56,7 +56,7 @@ def end_those(session: Session, which: ColumnElement[bool], reason: EndReason, n
     Not of the session: that would flush what the caller has not finished, and the scheduler, which forbids
     commits while it holds its locks, takes a session's savepoint for one.
     """
-    with session.connection().begin_nested():
+    with session.connection().begin_nested(), briefly(session):
         ids = session.scalars(select(R.id).where(which, live())).all()
         if not ids:
             return []

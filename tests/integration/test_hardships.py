@@ -20,12 +20,14 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.airflow_core import locks
 from airflow_slotgroups.coordinator.steps import Desk, Groups, Step
+from airflow_slotgroups.coordinator.sweep import Heartbeat
 from airflow_slotgroups.domain.errors import InvalidNameError, InvalidValueError
 from airflow_slotgroups.domain.states import Mode
 from airflow_slotgroups.domain.which import Which
 from airflow_slotgroups.models import SlotGroup
 from airflow_slotgroups.services import groups, health, requests
 from airflow_slotgroups.services.queue import queue_of
+from airflow_slotgroups.store.coordinators import Identity
 from airflow_slotgroups.store.decisions import BATCH, MOST_GRANTS
 from tests.integration.conftest import backends
 from tests.integration.support.dags import make_dag, write_dags
@@ -87,12 +89,15 @@ def test_the_pool_of_forced_starts_is_no_group_in_whatever_case(w: World) -> Non
         w.group("Slotgroups.Unlimited", 1)
 
 
-def test_a_max_wait_that_no_date_can_hold_stops_nobody(w: World) -> None:
+@pytest.mark.parametrize(
+    "seconds", [timedelta(days=3_000_000).total_seconds(), -8e13, float("nan"), float("-inf")]
+)
+def test_a_max_wait_that_no_date_can_hold_stops_nobody(w: World, seconds: float) -> None:
     w.group("P", 2)
     w.group("other", 2)
     w.task("a", "P")
     w.task("b", "other")
-    config = {"slotgroups": {"max_wait_seconds": timedelta(days=3_000_000).total_seconds()}}
+    config = {"slotgroups": {"max_wait_seconds": seconds}}
     with w.database.session() as session:
         statement = sa.text("UPDATE task_instance SET executor_config = :c WHERE task_id = 'a'")
         session.execute(statement, {"c": pickle.dumps(config)})
@@ -225,15 +230,35 @@ def test_dissolving_waits_for_a_forced_task_that_somebody_has_locked(
 
 
 @POSTGRES
-def test_a_locked_head_leaves_no_slot_idle(w: World) -> None:
+@pytest.mark.parametrize("locked", [1, 2, 5])
+def test_locked_heads_leave_no_slot_idle(w: World, locked: int) -> None:
     w.group("P", 1)
-    w.task("a", "P")
-    w.task("b", "P")
+    for number in range(locked + 2):
+        w.task(f"t{number}", "P")
     with w.database.engine.connect() as other:
-        other.execute(sa.text("SELECT 1 FROM task_instance WHERE task_id = 'a' FOR UPDATE"))
+        first = sa.text("SELECT 1 FROM task_instance WHERE task_id < :behind FOR UPDATE")
+        other.execute(first, {"behind": f"t{locked}"})
         w.round()
-        assert w.granted() == ["b"]
+        assert w.granted() == [f"t{locked}"]
         other.rollback()
+
+
+@POSTGRES
+def test_a_coordinator_whose_row_is_locked_goes_on(w: World) -> None:
+    """It reports with the next heartbeat; nobody waits for a report."""
+    who = Identity(
+        id="me", hostname="host", pid=1, version="1", started_at=w.clock.now, scheduler_job_id=None
+    )
+    Heartbeat(w.database.session, who, w.clock).cycle_ended(0.1, None)
+    later = Heartbeat(w.database.session, who, w.clock)
+    with w.database.engine.connect() as other:
+        other.execute(sa.text("SELECT 1 FROM slot_coordinator FOR UPDATE"))
+        later.cycle_ended(0.2, None)
+        other.rollback()
+    later.due_at = 0
+    later.cycle_ended(0.3, None)
+    with w.database.session() as session:
+        assert session.scalar(sa.text("SELECT cycle_seconds FROM slot_coordinator")) == 0.3
 
 
 @POSTGRES

@@ -198,6 +198,27 @@ def test_the_locks_of_a_cycle_hold_up_no_scheduler(
 
 
 @POSTGRES
+def test_a_table_that_is_locked_as_a_whole_holds_up_no_scheduler(
+    world: World, scheduler: FakeScheduler
+) -> None:
+    """S64, as by a migration or VACUUM FULL; and the scheduler waits for its own locks as before."""
+    holder, _ = full_group(world, scheduler)
+    with world.database.session() as session:
+        session.execute(sa.text("SET LOCAL lock_timeout = '7s'"))
+        with world.database.engine.connect() as other:
+            other.execute(sa.text("LOCK TABLE slot_request IN ACCESS EXCLUSIVE MODE"))
+            started = time.monotonic()
+            fail(session, holder)
+            assert time.monotonic() - started < AT_ONCE
+            other.rollback()
+        assert session.scalar(sa.text("SELECT current_setting('lock_timeout')")) == "7s"
+        fail(session, holder)
+        assert session.scalar(sa.text("SELECT current_setting('lock_timeout')")) == "7s"
+    assert world.ti(holder).state == "failed"
+    assert world.state_of(holder) == ["released"]
+
+
+@POSTGRES
 def test_a_fault_of_ours_leaves_the_transaction_whole(
     world: World, scheduler: FakeScheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -249,6 +270,29 @@ def test_a_run_that_times_out_ends_its_holds_and_not_its_running_tasks(
         ReleaseListener().on_dag_run_failed(session.scalars(sa.select(DagRun)).one(), "timed_out")
 
     assert (world.state_of(section), world.state_of(task)) == (["released"], ["granted"])
+
+
+@POSTGRES
+def test_the_slots_of_a_section_that_a_listener_ended_can_be_used_at_once(
+    world: World, scheduler: FakeScheduler
+) -> None:
+    """The running pool did not have them; the next cycle, urgent or not, gives it them with the grant."""
+    world.group("P", 1)
+    section = world.task("section", "P")
+    world.round()
+    hold(world, section)
+    world.dag("other")
+    world.run("other", "run")
+    waiter = world.task("waiter", "P", dag_id="other")
+    world.round()
+    assert (world.pools("P"), world.state_of(waiter)) == ((0, 0), ["waiting"])
+    scheduler.do("fail_run", "dag", "run")
+    with world.database.session() as session:
+        run = session.scalars(sa.select(DagRun).where(DagRun.dag_id == "dag")).one()
+        ReleaseListener().on_dag_run_failed(run, "by hand")
+
+    world.cycle.run(thorough=False)
+    assert (world.pools("P"), world.state_of(waiter)) == ((0, 1), ["granted"])
 
 
 def test_dagrun_timeout_frees_a_running_and_a_deferred_holder(world: World, scheduler: FakeScheduler) -> None:

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from airflow_slotgroups.coordinator import loop as loop_module
 from airflow_slotgroups.coordinator import sweep as sweep_module
+from airflow_slotgroups.coordinator.cost import MOST
 from airflow_slotgroups.coordinator.cycle import CycleResult
 from airflow_slotgroups.coordinator.loop import LONGEST_PAUSE, Loop, first_line
 from airflow_slotgroups.coordinator.sweep import INTERVAL, Heartbeat, Sweep
@@ -90,13 +91,50 @@ def test_the_pause_is_short_while_a_slot_may_become_free(loop: Any, busy: bool, 
     assert loop.one_round() == pause
 
 
-def test_a_slow_cycle_pauses_as_long_as_it_took(loop: Any, clock: Clock) -> None:
+def takes(loop: Any, clock: Clock, seconds: float) -> float:
+    """Run a thorough cycle that takes so long; the seconds until the next one of that kind."""
+
     def run(**_how: bool) -> CycleResult:
-        clock.now += 3
+        clock.now += seconds
+        return CycleResult(busy=True)
+
+    loop.thorough_at = clock.now
+    with mock.patch.object(loop.cycle, "run", run):
+        pause = loop.one_round()
+    return float(max(pause, loop.thorough_at - clock.now))
+
+
+def test_slow_cycles_have_a_quarter_of_the_time_and_never_rest_long(loop: Any, clock: Clock) -> None:
+    takes(loop, clock, 0.4)
+    assert takes(loop, clock, 0.5) == pytest.approx(0.4 / 0.25 - 0.5)
+    takes(loop, clock, 30)
+    assert takes(loop, clock, 30) == pytest.approx(MOST)
+
+
+def test_urgent_cycles_rest_as_long_as_they_take(loop: Any, clock: Clock) -> None:
+    def run(**_how: bool) -> CycleResult:
+        clock.now += 0.3
+        return CycleResult(busy=True)
+
+    loop.thorough_at = clock.now + 3600
+    with mock.patch.object(loop.cycle, "run", run):
+        loop.one_round()
+        assert loop.one_round() == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("thorough", [True, False])
+def test_a_stall_of_the_database_is_not_doubled(loop: Any, clock: Clock, thorough: bool) -> None:
+    """A cycle that stood still for a while is no slow cycle: whoever has waited is let in at once."""
+    takes(loop, clock, 0.01)
+    loop.thorough_at = clock.now + (0 if thorough else 3600)
+
+    def run(**_how: bool) -> CycleResult:
+        clock.now += 8
         return CycleResult(busy=True)
 
     with mock.patch.object(loop.cycle, "run", run):
-        assert loop.one_round() == 3
+        assert loop.one_round() <= BUSY
+    assert not thorough or loop.thorough_at <= clock.now
 
 
 def test_the_time_from_cycle_to_cycle_includes_the_cycle(loop: Any, clock: Clock) -> None:
@@ -108,7 +146,7 @@ def test_the_time_from_cycle_to_cycle_includes_the_cycle(loop: Any, clock: Clock
         assert loop.one_round() == pytest.approx(BUSY - 0.04)
 
 
-@pytest.mark.parametrize(("took", "thorough_ones"), [(0.0, [0, 5, 10]), (0.2, [0, 7])])
+@pytest.mark.parametrize(("took", "thorough_ones"), [(0.0, [0, 5, 10]), (0.2, [0, 4, 9])])
 def test_a_busy_loop_is_thorough_every_half_second_or_a_quarter_of_the_time(
     loop: Any, clock: Clock, took: float, thorough_ones: list[int]
 ) -> None:
@@ -121,7 +159,8 @@ def test_a_busy_loop_is_thorough_every_half_second_or_a_quarter_of_the_time(
 
     with mock.patch.object(loop.cycle, "run", run):
         for _ in range(12):
-            clock.now += loop.one_round() + 1e-6
+            pause = loop.one_round()
+            clock.now += pause + 1e-6
 
     assert [number for number, thorough in enumerate(how) if thorough] == thorough_ones
 
@@ -405,4 +444,5 @@ def test_a_slow_sweep_takes_a_small_share_of_the_time(sweep: Any, clock: Clock) 
         sweep.run_if_due()
         clock.now += 0.1
 
-    assert sweeps(sweep) == 5
+    # The first one is taken for a stall; from the second on it is known to be slow.
+    assert sweeps(sweep) == 6

@@ -185,7 +185,9 @@ def test_s76_retries_at_once_and_later(world: World) -> None:
     unseen = {row["state"] for row in second if row["admission"] not in ("queue", "outside")}
     assert unseen <= {"cancelled"}, second
     later = [row for row in second if row["dag_id"] == "s76_later"]
-    assert [row["admission"] for row in later] == ["queue"] * 24, f"delayed retries did not all queue: {later}"
+    assert [row["admission"] for row in later] == ["queue"] * 24, (
+        f"delayed retries did not all queue: {later}"
+    )
     for row in later:
         first = first_try(requests, row)
         assert moment(first["ended_at"]) < moment(row["arrived_at"]), f"not a new arrival: {row}"
