@@ -89,9 +89,11 @@ class World:
         """Adopt an ordinary pool."""
         self._remote.call("adopt", name)
 
-    def dissolve(self, name: str) -> bool:
-        """Dissolve a group; returns whether it is gone at once."""
-        return bool(self._remote.call("dissolve", name))
+    def dissolve(self, name: str) -> None:
+        """Dissolve a group; a task that somebody has locked, if only by a heartbeat, goes home a cycle later."""
+        self._remote.call("dissolve", name)
+        gone = "SELECT pool FROM slot_group WHERE pool = :pool"
+        self.wait(lambda: not self.rows(gone, pool=name), f"slot group {name} to be gone", timeout=30)
 
     def group(self, name: str) -> Row:
         """The group as people see it."""

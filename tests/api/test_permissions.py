@@ -40,6 +40,13 @@ READ = EVERYBODY
 CHANGE = (*CHANGERS, "half")
 OF_A = {"dag_id": "dag_a", "task_id": "after"}
 OF_B = {"dag_id": "dag_b"}
+LEVERS: dict[str, dict[str, Any]] = {
+    "force-start": {},
+    "prioritize": {"priority": 5},
+    "suspend": {},
+    "unsuspend": {},
+}
+"""What each of them needs beside whom it is about."""
 MATRIX: dict[tuple[str, str], tuple[Row, ...]] = {
     ("GET", "/me"): (Row("/me", EVERYBODY), Row("/me?pool=wh", EVERYBODY)),
     ("GET", "/groups"): (Row("/groups", READ),),
@@ -67,15 +74,15 @@ MATRIX: dict[tuple[str, str], tuple[Row, ...]] = {
     ("GET", "/audit/{pool:path}"): (Row("/audit/wh", READ, fab=("admin", "half")),),
     **{
         ("POST", f"/{lever}/{{pool:path}}"): (
-            Row(f"/{lever}/wh", CHANGE, 200, OF_A),
-            Row(f"/{lever}/wh", CHANGERS, 200, OF_B),
-            Row(f"/{lever}/wh", CHANGERS, 200, {"task_id": "secret_wide"}),
-            Row(f"/{lever}/wh", CHANGERS, 200, {"all": True}),
-            Row(f"/{lever}/wh", CHANGE, 409, {"request_ids": [1]}),
-            Row(f"/{lever}/wh", CHANGERS, 404, OF_B | {"task_id": "nothing"}),
-            Row(f"/{lever}/wh", CHANGE, 422, {}),
+            Row(f"/{lever}/wh", CHANGE, 200, OF_A | more),
+            Row(f"/{lever}/wh", CHANGERS, 200, OF_B | more),
+            Row(f"/{lever}/wh", CHANGERS, 200, {"task_id": "secret_wide"} | more),
+            Row(f"/{lever}/wh", CHANGERS, 200, {"all": True} | more),
+            Row(f"/{lever}/wh", CHANGE, 409, {"request_ids": [1]} | more),
+            Row(f"/{lever}/wh", CHANGERS, 404, OF_B | {"task_id": "nothing"} | more),
+            Row(f"/{lever}/wh", CHANGE, 422, more),
         )
-        for lever in ("force-start", "prioritize", "suspend", "unsuspend")
+        for lever, more in LEVERS.items()
     },
     ("GET", "/health"): (Row("/health", READ),),
     ("GET", "/coordinators"): (Row("/coordinators", READ),),

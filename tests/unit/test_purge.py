@@ -72,7 +72,8 @@ def test_a_slow_one_takes_a_small_share_of_the_time(purge: Any, clock: Clock) ->
 
     purge.run.side_effect = slow
 
-    assert runs_in(purge, clock, 100) == 100 * SHARE
+    # The first one is taken for a stall.
+    assert runs_in(purge, clock, 100) == 100 * SHARE + 1
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,8 @@ class CommandDesk:
 
 def force_start(desk: CommandDesk) -> None:
     """S43 to S45: the last of the queue starts past the capacity; what is over is paid back first."""
+    # A grant that nobody has started goes back when somebody is forced in beside it (rule 6).
+    desk.wait_holding("t1")
     desk.do("force-start", "--task-id", "t6", "--comment", "the boss wants it")
     desk.wait_holding("t1", "t6")
     group = desk.world.group("levers")
