@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -198,15 +199,41 @@ def run_outside(world: World) -> str:
 
 @contextlib.contextmanager
 def coordinators_stopped(world: World) -> Iterator[None]:
-    """Stop the processes that let tasks in, and let them go on."""
+    """Stop the processes that let tasks in, and let them go on; not while they keep others from the database."""
     pids = [row["pid"] for row in world.coordinators()]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+
+    def stopped() -> bool:
+        send(pids, signal.SIGSTOP)
+        if can_be_written(world):
+            return True
+        send(pids, signal.SIGCONT)
+        return False
+
     try:
+        world.wait(stopped, "coordinators to stop outside of a transaction")
         yield
     finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        send(pids, signal.SIGCONT)
+
+
+def send(pids: Sequence[int], number: signal.Signals) -> None:
+    """Send a signal to each."""
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def can_be_written(world: World) -> bool:
+    """Tell whether nobody who stands still has locked the database as a whole: SQLite has one lock for all."""
+    if world.locks_rows:
+        return True
+    file = world.airflow.engine().url.database
+    with contextlib.closing(sqlite3.connect(str(file), timeout=1, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.execute("ROLLBACK")
+        return True
 
 
 @side_by_side
