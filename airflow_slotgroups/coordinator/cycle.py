@@ -304,26 +304,27 @@ class Cycle:
                 break
             # Somebody has locked the others: their slots are not to stay idle for it.
         group.row.stalled_since = (group.row.stalled_since or now) if tried and not granted else None
-        self.shrink_running(session, group, granted, now)
+        self.fit_running(session, group, granted, now)
         return granted, in_full
 
-    def shrink_running(
+    def fit_running(
         self, session: Session, group: StoredGroup, granted: Sequence[QueuedTask], now: datetime
     ) -> None:
-        """Take the slots of sections and forced tasks off the running pool, or the scheduler would fill them.
+        """Give the running pool its size where grants go by it.
 
-        And give it those of sections that have ended, or nobody could use them.
+        Without the slots of sections and forced tasks, or the scheduler would fill them; and with those of sections
+        that a listener has ended, or nobody could use them.
 
         :raises BusyError: that can not be, or has come too late, and a section was let in.
         """
         sections = [task for task in granted if task.waiter.kind is Kind.SECTION]
         forced = any(task.waiter.forced for task in granted)
-        # What a listener has ended may have been a section, whose slots the running pool does not have yet.
-        if not sections and not forced and not (granted and group.name in self.freed):
+        given_back = bool(granted) and group.name in self.freed
+        if not (sections or forced or given_back):
             return
-        shrunk = keep_pools(session, [group], now)
-        self.desk.pools_due |= not shrunk
-        if sections and not shrunk:
+        fits = keep_pools(session, [group], now)
+        self.desk.pools_due |= not fits
+        if sections and not fits:
             raise BusyError(f"shrink pool '{group.running_name}'")
         if any(not task.waiter.forced for task in sections):
             # The scheduler may have started a quick retry in the running pool since use was read.

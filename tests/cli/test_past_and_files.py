@@ -128,6 +128,12 @@ def test_groups_go_to_a_file_and_come_back(cli: CommandLine, tmp_path: Path) -> 
     assert cli.events()[-1][2]["comment"] == f"imported from {file}: moved"
 
 
+def test_an_import_of_nothing_says_so(cli: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "none.json"
+    file.write_text("{}")
+    assert good(cli("import", str(file))).out == f"{file} names no group: nothing to import\n"
+
+
 def test_an_import_says_when_it_leaves_a_group_that_does_not_queue(cli: CommandLine, tmp_path: Path) -> None:
     file = str(tmp_path / "groups.json")
     good(cli("set", "wh", "4"))

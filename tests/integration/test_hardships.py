@@ -244,6 +244,7 @@ def test_locked_heads_leave_no_slot_idle(w: World, locked: int) -> None:
 
 
 @POSTGRES
+@pytest.mark.timeout(30)
 def test_a_coordinator_whose_row_is_locked_goes_on(w: World) -> None:
     """It reports with the next heartbeat; nobody waits for a report."""
     who = Identity(

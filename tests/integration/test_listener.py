@@ -198,6 +198,7 @@ def test_the_locks_of_a_cycle_hold_up_no_scheduler(
 
 
 @POSTGRES
+@pytest.mark.timeout(30)
 def test_a_table_that_is_locked_as_a_whole_holds_up_no_scheduler(
     world: World, scheduler: FakeScheduler
 ) -> None:
