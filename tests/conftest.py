@@ -30,9 +30,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Say how to repeat this very run."""
-    return f"random tests: --hypothesis-seed={config.getoption('hypothesis_seed')}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say how to repeat this very run, and which databases take part."""
+    servers = {"PostgreSQL": "SLOTGROUPS_TEST_POSTGRES", "MySQL/MariaDB": "SLOTGROUPS_TEST_MYSQL"}
+    named = [name for name, variable in servers.items() if os.environ.get(variable)]
+    return [
+        f"random tests: --hypothesis-seed={config.getoption('hypothesis_seed')}",
+        f"databases: {', '.join(['SQLite', *named])}",
+    ]
 
 
 class ByFolder(LoadScopeScheduling):
