@@ -13,11 +13,12 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from devtools.deployment import Deployment
+from devtools.servers import SERVERS
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".dev" / "bench"
 DAGS = ROOT / "bench" / "dags"
-POSTGRES_VARIABLE = "SLOTGROUPS_TEST_POSTGRES"
+POSTGRES_VARIABLE = SERVERS["postgresql"]
 
 
 def kinds() -> list[str]:

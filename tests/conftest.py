@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from devtools.servers import SERVERS
+
 AIRFLOW_HOME = tempfile.mkdtemp(prefix="slotgroups-tests-")
 atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
 
@@ -32,11 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say how to repeat this very run, and which databases take part."""
-    servers = {"PostgreSQL": "SLOTGROUPS_TEST_POSTGRES", "MySQL/MariaDB": "SLOTGROUPS_TEST_MYSQL"}
-    named = [name for name, variable in servers.items() if os.environ.get(variable)]
+    named = [backend for backend, variable in SERVERS.items() if os.environ.get(variable)]
     return [
         f"random tests: --hypothesis-seed={config.getoption('hypothesis_seed')}",
-        f"databases: {', '.join(['SQLite', *named])}",
+        f"databases: {', '.join(['sqlite', *named])}",
     ]
 
 

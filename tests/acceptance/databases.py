@@ -14,8 +14,9 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from devtools.deployment import Deployment
+from devtools.servers import SERVERS
 
-POSTGRES_VARIABLE = "SLOTGROUPS_TEST_POSTGRES"
+POSTGRES_VARIABLE = SERVERS["postgresql"]
 
 
 class Migrated:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.integration.support.clock import FakeClock
-from tests.integration.support.databases import BACKENDS, SERVERS, Database, make_schema, own_database
+from tests.integration.support.databases import BACKENDS, Database, make_schema, own_database
 from tests.integration.support.world import World
 
 MARKS = {
@@ -34,9 +33,6 @@ class Databases:
 
     def get(self, backend: str) -> Database:
         """Return the database of a backend, or skip the test for want of a server."""
-        variable = SERVERS.get(backend)
-        if variable and not os.environ.get(variable):
-            pytest.skip(f"{variable} names no server")
         if backend not in self.made:
             folder = self.factory.mktemp(backend)
             self.made[backend] = self.stack.enter_context(own_database(backend, folder))
